@@ -1,0 +1,3 @@
+"""specledger: what speculative decoding promises, settled by measurement."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,1 @@
+"""From observations to tables: intervals, the ledger, the claims."""

@@ -1,0 +1,1 @@
+"""The text: where it comes from and how it is encoded."""

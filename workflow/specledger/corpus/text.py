@@ -1,0 +1,85 @@
+"""Text to token indices and back, and the split into training and validation."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from specledger.foundation.errors import UserError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Vocabulary:
+    """The characters of a corpus in code point order; a token is an index into `symbols`."""
+
+    symbols: tuple[str, ...]
+
+    @classmethod
+    def of(cls, text: str) -> "Vocabulary":
+        return cls(symbols=tuple(sorted(set(text))))
+
+    def __len__(self) -> int:
+        return len(self.symbols)
+
+    def encode(self, text: str) -> np.ndarray:
+        """Token indices [T] int64 of `text`; UserError for a character that the corpus lacks."""
+        index = {symbol: i for i, symbol in enumerate(self.symbols)}
+        missing = sorted(set(text) - set(index))
+        if missing:
+            raise UserError(f"{text[:40]!r} has characters that the corpus lacks: {''.join(missing)!r}")
+        return np.fromiter((index[character] for character in text), dtype=np.int64, count=len(text))
+
+    def decode(self, tokens) -> str:
+        """The text of token indices."""
+        return "".join(self.symbols[int(token)] for token in tokens)
+
+
+def decode_utf8(raw: bytes, name: str) -> str:
+    """The text of `raw`; UserError naming the file and the first byte that is not UTF-8."""
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise UserError(f"{name}: not UTF-8 text (byte {error.start} is 0x{raw[error.start]:02x})") from None
+
+
+def split_point(characters: int, validation_fraction: float) -> int:
+    """Where validation starts: the last `validation_fraction` of the text is validation."""
+    return int(characters * (1 - validation_fraction))
+
+
+def check_usable(text: str, *, name: str, context: int, validation_fraction: float) -> None:
+    """UserError unless training and validation are each longer than a context and what follows it."""
+    split = split_point(len(text), validation_fraction)
+    needed = context + 2
+    for part, length in (("training", split), ("validation", len(text) - split)):
+        if length < needed:
+            raise UserError(
+                f"{name}: {len(text)} characters leave {length} for {part}, at least {needed} are needed "
+                f"(model.context {context} + 2)"
+            )
+    if len(set(text)) < 2:
+        raise UserError(f"{name}: only one distinct character, at least 2 are needed")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Corpus:
+    """An encoded corpus: `train` and `validation` are token arrays [T] int64."""
+
+    vocabulary: Vocabulary
+    train: np.ndarray
+    validation: np.ndarray
+    prompt: np.ndarray
+
+    @classmethod
+    def load(cls, text_path: Path, record: dict) -> "Corpus":
+        """Read the text that the corpus stage wrote, split as its record corpus.json says."""
+        text = decode_utf8(text_path.read_bytes(), str(text_path))
+        vocabulary = Vocabulary(symbols=tuple(record["vocabulary"]))
+        tokens = vocabulary.encode(text)
+        split = record["train_characters"]
+        return cls(
+            vocabulary=vocabulary,
+            train=tokens[:split],
+            validation=tokens[split:],
+            prompt=vocabulary.encode(record["prompt"]),
+        )

@@ -1,0 +1,1 @@
+"""How text is generated: engines, drafters, and the two decoding loops."""

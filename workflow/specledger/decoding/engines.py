@@ -1,0 +1,149 @@
+"""How a forward is executed, and by which rule of context.
+
+`recompute` (rule `window`): every forward recomputes the last `context` tokens.
+`cached` (rule `sliding`): each position looks back at most `context` positions, with a KV cache.
+Shapes: T new positions, D width, V vocabulary.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from specledger.models.cache import KVCache
+from specledger.models.llama import Llama, rope_tables
+from specledger.models.mtp import MTPModule
+
+CONTEXT_RULES = {"recompute": "window", "cached": "sliding"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Output:
+    """One forward: logits of its last positions, and hidden states of all that it computed.
+
+    `first` is the index in the sequence of the first row of `hidden_TD`.
+    """
+
+    logits_TV: Tensor
+    hidden_TD: Tensor
+    first: int
+
+
+class TargetSession(Protocol):
+    """One model's state while one sequence is decoded."""
+
+    def forward(self, tokens: Sequence[int], rows: int) -> Output:
+        """Compute the sequence `tokens`, as far as it isn't known, and return the last `rows` logits."""
+
+    def rollback(self, length: int) -> None:
+        """Forget what was computed at positions from `length` on."""
+
+
+class MTPSession(Protocol):
+    """An MTP module's state; it is fed the target's hidden states as they become final."""
+
+    def forward(self, output: Output, tokens: Sequence[int]) -> Tensor:
+        """Logits [V] of the token after `tokens`, from hidden states up to position len(tokens) - 2."""
+
+
+def as_batch(tokens: Sequence[int], device: torch.device) -> Tensor:
+    """Tokens [T] as a batch of one [1, T]."""
+    return torch.tensor([tokens], dtype=torch.int64, device=device)
+
+
+class RecomputeSession:
+    """Nothing is kept: the last `context` tokens are computed each time."""
+
+    def __init__(self, model: Llama):
+        self.model = model
+        self.device = model.lm_head.weight.device
+
+    def forward(self, tokens: Sequence[int], rows: int) -> Output:
+        first = max(0, len(tokens) - self.model.config.context)
+        hidden_BTD = self.model.hidden(as_batch(tokens[first:], self.device))
+        logits_BTV = self.model.logits(hidden_BTD[:, -rows:])
+        return Output(logits_TV=logits_BTV[0], hidden_TD=hidden_BTD[0], first=first)
+
+    def rollback(self, length: int) -> None:
+        pass
+
+
+class CachedSession:
+    """Keys and values are kept; a forward computes only what the cache lacks."""
+
+    def __init__(self, model: Llama, capacity: int):
+        self.model = model
+        self.device = model.lm_head.weight.device
+        self.cache = _cache(model, model.config.layers, capacity)
+
+    def forward(self, tokens: Sequence[int], rows: int) -> Output:
+        first = self.cache.length
+        assert len(tokens) - first >= rows, "the rows asked for were computed before and not rolled back"
+        hidden_BTD = self.model.hidden(as_batch(tokens[first:], self.device), self.cache)
+        logits_BTV = self.model.logits(hidden_BTD[:, -rows:])
+        return Output(logits_TV=logits_BTV[0], hidden_TD=hidden_BTD[0], first=first)
+
+    def rollback(self, length: int) -> None:
+        self.cache.rollback(length)
+
+
+class RecomputeMTPSession:
+    """The module over the window that the target's last forward saw."""
+
+    def __init__(self, target: Llama, mtp: MTPModule):
+        self.target, self.mtp = target, mtp
+        self.device = target.lm_head.weight.device
+
+    def forward(self, output: Output, tokens: Sequence[int]) -> Tensor:
+        count = len(tokens) - 1 - output.first
+        next_tokens = as_batch(tokens[output.first + 1 :], self.device)
+        return self.mtp(self.target, output.hidden_TD[None, :count], next_tokens)[0, -1]
+
+
+class CachedMTPSession:
+    """The module with a KV cache of its own, which takes in only final tokens."""
+
+    def __init__(self, target: Llama, mtp: MTPModule, capacity: int):
+        self.target, self.mtp = target, mtp
+        self.device = target.lm_head.weight.device
+        self.cache = _cache(target, 1, capacity)
+
+    def forward(self, output: Output, tokens: Sequence[int]) -> Tensor:
+        assert output.first == self.cache.length, "the target's states must follow those that are cached"
+        count = len(tokens) - 1 - output.first
+        next_tokens = as_batch(tokens[output.first + 1 :], self.device)
+        return self.mtp(self.target, output.hidden_TD[None, :count], next_tokens, self.cache)[0, -1]
+
+
+def _cache(model: Llama, layers: int, capacity: int) -> KVCache:
+    config = model.config
+    cos, sin = rope_tables(config.head_width, capacity, config.rope_theta, model.lm_head.weight.device)
+    return KVCache.allocate(layers=layers, kv_heads=config.kv_heads, cos=cos, sin=sin, context=config.context)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Engine:
+    """An engine by name; `open` and `open_mtp` start the sessions of one sequence."""
+
+    name: str
+
+    @property
+    def context_rule(self) -> str:
+        return CONTEXT_RULES[self.name]
+
+    def open(self, model: Llama, capacity: int) -> TargetSession:
+        """A session for a sequence of at most `capacity` tokens, proposals included."""
+        return RecomputeSession(model) if self.name == "recompute" else CachedSession(model, capacity)
+
+    def open_mtp(self, target: Llama, mtp: MTPModule, capacity: int) -> MTPSession:
+        if self.name == "recompute":
+            return RecomputeMTPSession(target, mtp)
+        return CachedMTPSession(target, mtp, capacity)
+
+
+def engine(name: str) -> Engine:
+    if name not in CONTEXT_RULES:
+        raise ValueError(f"engine must be one of {', '.join(CONTEXT_RULES)}, got {name}")
+    return Engine(name=name)

@@ -1,0 +1,1 @@
+"""What is measured: checks, acceptance simulation, the sweep over gamma."""

@@ -1,0 +1,1 @@
+"""What every layer stands on: errors, settings, records, fingerprints, progress, devices."""

@@ -1,0 +1,88 @@
+"""Results on disk: written whole or not at all, with a certificate of how they came to be."""
+
+import hashlib
+import json
+import os
+import platform
+import subprocess
+from contextlib import contextmanager
+from importlib import metadata
+from pathlib import Path
+
+from specledger.foundation.errors import UserError
+
+LIBRARIES = ("torch", "numpy", "scipy", "statsmodels", "pandas", "matplotlib", "snakemake", "typst")
+
+
+@contextmanager
+def written_whole(path: Path):
+    """Yield a temporary path beside `path` that takes its name only when the block succeeds."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        yield temporary
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    with written_whole(path) as temporary:
+        temporary.write_text(text, encoding="utf-8", newline="")
+
+
+def write_json(path: Path, value) -> None:
+    """JSON with sorted keys; a NaN is refused, missing is null."""
+    write_text(path, json.dumps(value, sort_keys=True, allow_nan=False, ensure_ascii=False, indent=1) + "\n")
+
+
+def read_json(path: Path):
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UserError(f"{path}: missing; run snakemake again, it makes what is missing") from None
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: not valid JSON ({error}); delete it and run snakemake again") from None
+
+
+def write_rows(path: Path, rows: list[dict]) -> None:
+    """A tidy CSV of `rows`, whose keys are the columns; None is an empty cell."""
+    assert rows, f"no rows for {path}"
+    import pandas as pd
+
+    with written_whole(path) as temporary:
+        table = pd.DataFrame(rows)
+        for name in table.columns[table.dtypes == bool]:
+            table[name] = table[name].map({True: "true", False: "false"})
+        table.to_csv(temporary, index=False, float_format="%.10g", lineterminator="\n")
+
+
+def hash_text(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
+
+
+def _git(*arguments: str) -> str | None:
+    here = Path(__file__).resolve().parent
+    try:
+        done = subprocess.run(["git", "-C", str(here), *arguments], capture_output=True, text=True, timeout=10)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def certificate(*, stage: str, settings: str, code: str, device: str, threads: int) -> dict:
+    """Which settings and code made a result, on what: no time and no path, so that it repeats."""
+    status = _git("status", "--porcelain", "--untracked-files=no")
+    return {
+        "stage": stage,
+        "settings": json.loads(settings),
+        "settings_hash": hash_text(settings),
+        "code_hash": code,
+        "device": device,
+        "threads": threads,
+        "versions": {name: metadata.version(name) for name in LIBRARIES},
+        "python": platform.python_version(),
+        "platform": platform.platform(terse=True),
+        "commit": _git("rev-parse", "HEAD"),
+        "dirty": None if status is None else bool(status),
+    }

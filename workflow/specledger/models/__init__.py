@@ -1,0 +1,1 @@
+"""What is learned or counted: the LLaMA-style models, the MTP module, the n-gram."""

@@ -1,0 +1,95 @@
+"""What attention sees: the tokens themselves, or a preallocated key/value cache before them.
+
+Shapes: B batch, T new positions, S attended positions, K key/value heads, E head width.
+"""
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attended:
+    """One forward's view: the angles of its positions, its mask, and where keys and values go."""
+
+    cos_TE: Tensor
+    sin_TE: Tensor
+    mask_TS: Tensor | None = None
+    is_causal: bool = False
+    cache: "KVCache | None" = None
+    start: int = 0
+    stop: int = 0
+
+    def keys_and_values(self, layer: int, k_BKTE: Tensor, v_BKTE: Tensor) -> tuple[Tensor, Tensor]:
+        """The keys and values [B, K, S, E] that the new positions may look at, themselves included."""
+        if self.cache is None:
+            return k_BKTE, v_BKTE
+        keys, values = self.cache.keys[layer], self.cache.values[layer]
+        keys[:, :, self.stop - k_BKTE.shape[2] : self.stop] = k_BKTE
+        values[:, :, self.stop - v_BKTE.shape[2] : self.stop] = v_BKTE
+        return keys[:, :, self.start : self.stop], values[:, :, self.start : self.stop]
+
+
+def causal(cos_TE: Tensor, sin_TE: Tensor) -> Attended:
+    """Each position sees itself and those before it, and there is nothing cached."""
+    return Attended(cos_TE=cos_TE, sin_TE=sin_TE, is_causal=cos_TE.shape[0] > 1)
+
+
+@dataclass(kw_only=True)
+class KVCache:
+    """Preallocated keys and values of one sequence; rolling back sets `length`, nothing is moved.
+
+    Attention slides: a position sees itself and the `context - 1` before it.
+    """
+
+    keys: list[Tensor]
+    values: list[Tensor]
+    cos: Tensor
+    sin: Tensor
+    context: int
+    length: int = 0
+    _masks: dict[tuple[int, int], Tensor] = field(default_factory=dict)
+
+    @classmethod
+    def allocate(cls, *, layers: int, kv_heads: int, cos: Tensor, sin: Tensor, context: int) -> "KVCache":
+        """Room for as many positions as the angle tables cos and sin [S, E] have rows."""
+        shape = (1, kv_heads, *cos.shape)
+        return cls(
+            keys=[torch.zeros(shape, device=cos.device) for _ in range(layers)],
+            values=[torch.zeros(shape, device=cos.device) for _ in range(layers)],
+            cos=cos,
+            sin=sin,
+            context=context,
+        )
+
+    @property
+    def capacity(self) -> int:
+        return self.cos.shape[0]
+
+    def rollback(self, length: int) -> None:
+        """Forget every position from `length` on; a no-op where fewer are cached."""
+        self.length = min(self.length, length)
+
+    def extend(self, count: int) -> Attended:
+        """Make room for `count` new positions and say what they see."""
+        first, stop = self.length, self.length + count
+        assert stop <= self.capacity, f"cache of {self.capacity} positions can't hold {stop}"
+        self.length = stop
+        start = max(0, first - self.context + 1)
+        return Attended(
+            cos_TE=self.cos[first:stop],
+            sin_TE=self.sin[first:stop],
+            mask_TS=self._mask(count, first - start) if count > 1 else None,
+            cache=self,
+            start=start,
+            stop=stop,
+        )
+
+    def _mask(self, count: int, before: int) -> Tensor:
+        """True [count, before + count] where the new position sees the key."""
+        if (count, before) not in self._masks:
+            ahead = torch.arange(count, device=self.cos.device)[:, None] + before
+            ahead = ahead - torch.arange(before + count, device=self.cos.device)[None, :]
+            self._masks[count, before] = (ahead >= 0) & (ahead < self.context)
+        return self._masks[count, before]

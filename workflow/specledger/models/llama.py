@@ -1,0 +1,176 @@
+"""A small LLaMA: RMSNorm, RoPE, grouped-query attention, SwiGLU, no biases, untied embeddings.
+
+Parameter names are Hugging Face's, so that a saved model opens with `LlamaForCausalLM`.
+Shapes: B batch, T time, S key positions, D width, H query heads, K key/value heads, E head width,
+V vocabulary.
+"""
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from specledger.models.cache import Attended, KVCache, causal
+
+
+@dataclass(frozen=True, kw_only=True)
+class LlamaConfig:
+    """The sizes of a model; `context` is how many positions attention reaches back, itself included."""
+
+    vocabulary: int
+    layers: int
+    width: int
+    heads: int
+    kv_heads: int
+    context: int
+    rope_theta: float = 10_000.0
+    norm_eps: float = 1e-6
+
+    def __post_init__(self):
+        if self.width % (2 * self.heads):
+            raise ValueError(f"width must be a multiple of twice the heads ({2 * self.heads}), got {self.width}")
+        if self.heads % self.kv_heads:
+            raise ValueError(f"heads must be a multiple of kv_heads ({self.kv_heads}), got {self.heads}")
+
+    @property
+    def head_width(self) -> int:
+        return self.width // self.heads
+
+    @property
+    def hidden(self) -> int:
+        """Width of the SwiGLU: 8/3 of the model's width, rounded up to a multiple of 8."""
+        return -(-8 * self.width // 24) * 8
+
+
+class RMSNorm(nn.Module):
+    """Scale by the root mean square, with a learned gain (Zhang & Sennrich 2019, arXiv 1910.07467)."""
+
+    def __init__(self, width: int, eps: float):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+        self.eps = eps
+
+    def forward(self, x_BTD: Tensor) -> Tensor:
+        return F.rms_norm(x_BTD, self.weight.shape, self.weight, self.eps)
+
+
+def rope_tables(head_width: int, positions: int, theta: float, device=None) -> tuple[Tensor, Tensor]:
+    """cos and sin [positions, head_width] of rotary embeddings (Su et al. 2021, arXiv 2104.09864)."""
+    frequency = 1.0 / theta ** (torch.arange(0, head_width, 2, dtype=torch.float32, device=device) / head_width)
+    angle = torch.outer(torch.arange(positions, dtype=torch.float32, device=device), frequency).repeat(1, 2)
+    return angle.cos(), angle.sin()
+
+
+def rotate(x_BHTE: Tensor, cos_TE: Tensor, sin_TE: Tensor) -> Tensor:
+    """Turn each pair (i, i + E/2) by its position's angle, as Hugging Face's Llama pairs them."""
+    first, second = x_BHTE.chunk(2, dim=-1)
+    return x_BHTE * cos_TE + torch.cat((-second, first), dim=-1) * sin_TE
+
+
+class Attention(nn.Module):
+    """Causal attention in which groups of query heads share a key/value head."""
+
+    def __init__(self, config: LlamaConfig):
+        super().__init__()
+        self.head_width = config.head_width
+        kv_width = config.kv_heads * config.head_width
+        self.q_proj = nn.Linear(config.width, config.width, bias=False)
+        self.k_proj = nn.Linear(config.width, kv_width, bias=False)
+        self.v_proj = nn.Linear(config.width, kv_width, bias=False)
+        self.o_proj = nn.Linear(config.width, config.width, bias=False)
+
+    def forward(self, x_BTD: Tensor, seen: Attended, layer: int) -> Tensor:
+        B, T, D = x_BTD.shape
+        q_BHTE = self.q_proj(x_BTD).view(B, T, -1, self.head_width).transpose(1, 2)
+        k_BKTE = self.k_proj(x_BTD).view(B, T, -1, self.head_width).transpose(1, 2)
+        v_BKTE = self.v_proj(x_BTD).view(B, T, -1, self.head_width).transpose(1, 2)
+        q_BHTE, k_BKTE = rotate(q_BHTE, seen.cos_TE, seen.sin_TE), rotate(k_BKTE, seen.cos_TE, seen.sin_TE)
+        k_BKSE, v_BKSE = seen.keys_and_values(layer, k_BKTE, v_BKTE)
+        mixed_BHTE = F.scaled_dot_product_attention(
+            q_BHTE, k_BKSE, v_BKSE, attn_mask=seen.mask_TS, is_causal=seen.is_causal, enable_gqa=True
+        )
+        return self.o_proj(mixed_BHTE.transpose(1, 2).reshape(B, T, D))
+
+
+class SwiGLU(nn.Module):
+    """down(silu(gate(x)) * up(x)) (Shazeer 2020, arXiv 2002.05202)."""
+
+    def __init__(self, config: LlamaConfig):
+        super().__init__()
+        self.gate_proj = nn.Linear(config.width, config.hidden, bias=False)
+        self.up_proj = nn.Linear(config.width, config.hidden, bias=False)
+        self.down_proj = nn.Linear(config.hidden, config.width, bias=False)
+
+    def forward(self, x_BTD: Tensor) -> Tensor:
+        return self.down_proj(F.silu(self.gate_proj(x_BTD)) * self.up_proj(x_BTD))
+
+
+class Block(nn.Module):
+    """One transformer layer: attention and SwiGLU, each on a normed residual stream."""
+
+    def __init__(self, config: LlamaConfig):
+        super().__init__()
+        self.input_layernorm = RMSNorm(config.width, config.norm_eps)
+        self.self_attn = Attention(config)
+        self.post_attention_layernorm = RMSNorm(config.width, config.norm_eps)
+        self.mlp = SwiGLU(config)
+
+    def forward(self, x_BTD: Tensor, seen: Attended, layer: int) -> Tensor:
+        x_BTD = x_BTD + self.self_attn(self.input_layernorm(x_BTD), seen, layer)
+        return x_BTD + self.mlp(self.post_attention_layernorm(x_BTD))
+
+
+class Trunk(nn.Module):
+    """Embeddings, blocks and the final norm, under the names that Hugging Face gives them."""
+
+    def __init__(self, config: LlamaConfig):
+        super().__init__()
+        self.embed_tokens = nn.Embedding(config.vocabulary, config.width)
+        self.layers = nn.ModuleList(Block(config) for _ in range(config.layers))
+        self.norm = RMSNorm(config.width, config.norm_eps)
+
+
+class Llama(nn.Module):
+    """The model: tokens to the trunk's last hidden state, and from there to logits."""
+
+    def __init__(self, config: LlamaConfig):
+        super().__init__()
+        self.config = config
+        self.model = Trunk(config)
+        self.lm_head = nn.Linear(config.width, config.vocabulary, bias=False)
+        cos, sin = rope_tables(config.head_width, config.context, config.rope_theta)
+        self.register_buffer("cos", cos, persistent=False)
+        self.register_buffer("sin", sin, persistent=False)
+
+    def hidden(self, tokens_BT: Tensor, cache: KVCache | None = None) -> Tensor:
+        """The residual stream after the last block, before the final norm: [B, T, D].
+
+        Without a cache the T <= context tokens are all there is. With one they follow the cached
+        positions, are appended to it, and each looks back at most `context` positions.
+        """
+        T = tokens_BT.shape[1]
+        seen = cache.extend(T) if cache is not None else causal(self.cos[:T], self.sin[:T])
+        x_BTD = self.model.embed_tokens(tokens_BT)
+        for index, block in enumerate(self.model.layers):
+            x_BTD = block(x_BTD, seen, index)
+        return x_BTD
+
+    def logits(self, hidden_BTD: Tensor) -> Tensor:
+        """Logits [B, T, V] of the next token from the trunk's hidden state."""
+        return self.lm_head(self.model.norm(hidden_BTD))
+
+    def forward(self, tokens_BT: Tensor) -> Tensor:
+        return self.logits(self.hidden(tokens_BT))
+
+
+def initialise(module: nn.Module, generator: torch.Generator, std: float = 0.02) -> None:
+    """Draw every matrix from N(0, std²) with an explicit generator; gains of norms stay at 1."""
+    with torch.no_grad():
+        for parameter in module.parameters():
+            if parameter.dim() > 1:
+                parameter.normal_(0.0, std, generator=generator)
+
+
+def count_parameters(module: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in module.parameters())

@@ -1,0 +1,43 @@
+"""The multi-token prediction module of DeepSeek-V3 (arXiv 2412.19437, section 2.2), at depth 1.
+
+Shapes: B batch, T time, D width, V vocabulary.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from specledger.models.cache import KVCache, causal
+from specledger.models.llama import Block, Llama, LlamaConfig, RMSNorm
+
+
+class MTPModule(nn.Module):
+    """Predicts token i + 2 from the trunk's hidden state at i and the embedding of token i + 1.
+
+    h' = Block(W [RMSNorm(h_i); RMSNorm(Emb(x_{i+1}))]), eq. (21) and (22); the target's embedding
+    and output head are shared (eq. 23), so they are arguments and not parameters of the module.
+    """
+
+    def __init__(self, config: LlamaConfig):
+        super().__init__()
+        self.hidden_norm = RMSNorm(config.width, config.norm_eps)
+        self.embedding_norm = RMSNorm(config.width, config.norm_eps)
+        self.projection = nn.Linear(2 * config.width, config.width, bias=False)
+        self.block = Block(config)
+        self.norm = RMSNorm(config.width, config.norm_eps)
+
+    def forward(
+        self, target: Llama, hidden_BTD: Tensor, next_tokens_BT: Tensor, cache: KVCache | None = None
+    ) -> Tensor:
+        """Logits [B, T, V] of the token after `next_tokens_BT`.
+
+        Args:
+            target: whose embedding and output head are shared.
+            hidden_BTD: trunk states at positions i, before the final norm.
+            next_tokens_BT: the tokens at positions i + 1.
+            cache: the module's own keys and values, for positions that follow cached ones.
+        """
+        T = next_tokens_BT.shape[1]
+        seen = cache.extend(T) if cache is not None else causal(target.cos[:T], target.sin[:T])
+        embedded_BTD = self.embedding_norm(target.model.embed_tokens(next_tokens_BT))
+        joined = torch.cat((self.hidden_norm(hidden_BTD), embedded_BTD), dim=-1)
+        return target.lm_head(self.norm(self.block(self.projection(joined), seen, 0)))

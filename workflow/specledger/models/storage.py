@@ -1,0 +1,107 @@
+"""A model as a folder: config.json and model.safetensors in Hugging Face's layout, heads beside them."""
+
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+
+from specledger.foundation.errors import UserError
+from specledger.foundation.records import read_json, write_json, written_whole
+from specledger.models.llama import Llama, LlamaConfig
+from specledger.models.mtp import MTPModule
+
+MTP_PREFIX = "mtp."
+
+
+def hugging_face_config(config: LlamaConfig) -> dict:
+    """config.json of a transformers `LlamaForCausalLM` with these sizes."""
+    return {
+        "architectures": ["LlamaForCausalLM"],
+        "model_type": "llama",
+        "vocab_size": config.vocabulary,
+        "num_hidden_layers": config.layers,
+        "hidden_size": config.width,
+        "num_attention_heads": config.heads,
+        "num_key_value_heads": config.kv_heads,
+        "head_dim": config.head_width,
+        "intermediate_size": config.hidden,
+        "max_position_embeddings": config.context,
+        "rope_theta": config.rope_theta,
+        "rms_norm_eps": config.norm_eps,
+        "hidden_act": "silu",
+        "attention_bias": False,
+        "mlp_bias": False,
+        "tie_word_embeddings": False,
+        "bos_token_id": None,
+        "eos_token_id": None,
+        "torch_dtype": "float32",
+    }
+
+
+def _config_from_hugging_face(record: dict) -> LlamaConfig:
+    return LlamaConfig(
+        vocabulary=record["vocab_size"],
+        layers=record["num_hidden_layers"],
+        width=record["hidden_size"],
+        heads=record["num_attention_heads"],
+        kv_heads=record["num_key_value_heads"],
+        context=record["max_position_embeddings"],
+        rope_theta=record["rope_theta"],
+        norm_eps=record["rms_norm_eps"],
+    )
+
+
+def _save_tensors(path: Path, tensors: dict) -> None:
+    with written_whole(path) as temporary:
+        save_file(
+            {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()},
+            temporary,
+            metadata={"format": "pt"},
+        )
+
+
+def save_model(folder: Path, model: Llama, mtp: MTPModule | None = None) -> None:
+    """Write the model; heads.safetensors is there for every model, empty for one without heads."""
+    _save_tensors(folder / "model.safetensors", model.state_dict())
+    heads = {} if mtp is None else {MTP_PREFIX + name: tensor for name, tensor in mtp.state_dict().items()}
+    _save_tensors(folder / "heads.safetensors", heads)
+    write_json(folder / "config.json", hugging_face_config(model.config))
+
+
+def _load_tensors(path: Path) -> dict:
+    try:
+        return load_file(path)
+    except FileNotFoundError:
+        raise UserError(f"{path}: missing; run snakemake again, it makes what is missing") from None
+    except SafetensorError as error:
+        raise UserError(f"{path}: damaged ({error}); delete it and run snakemake again") from None
+
+
+def _fill(module: torch.nn.Module, tensors: dict, path: Path) -> None:
+    try:
+        module.load_state_dict(tensors)
+    except RuntimeError as error:
+        raise UserError(f"{path}: not the weights of this model ({str(error).splitlines()[-1].strip()})") from None
+
+
+def load_model(folder: Path, device: torch.device) -> Llama:
+    """The model of a folder, ready for inference on `device`."""
+    model = Llama(_config_from_hugging_face(read_json(folder / "config.json")))
+    _fill(model, _load_tensors(folder / "model.safetensors"), folder / "model.safetensors")
+    return model.to(device).eval().requires_grad_(False)
+
+
+def load_mtp(folder: Path, target: Llama) -> MTPModule:
+    """The MTP module beside `target`; UserError where the folder has none."""
+    path = folder / "heads.safetensors"
+    tensors = {
+        name.removeprefix(MTP_PREFIX): tensor
+        for name, tensor in _load_tensors(path).items()
+        if name.startswith(MTP_PREFIX)
+    }
+    if not tensors:
+        raise UserError(f"{path}: holds no MTP module; the model 'mtp' has one")
+    mtp = MTPModule(target.config)
+    _fill(mtp, tensors, path)
+    return mtp.to(target.lm_head.weight.device).eval().requires_grad_(False)

@@ -1,0 +1,1 @@
+"""From tables to figures, the page and the paper."""

@@ -1,0 +1,89 @@
+"""The acceptance rule of speculative sampling, as one pure function: uniforms come in.
+
+Leviathan et al. 2023 (arXiv 2211.17192, section 2.3, algorithm 1): accept a proposal x with probability
+min(1, p(x)/q(x)); after the first rejection draw from max(0, p - q); after a full accept draw the
+bonus token from p. Shapes: N rounds that are verified at once, G proposals, V vocabulary.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from specledger.sampling.distributions import draw
+
+ROW_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What each round yields: its first `accept_len` proposals and then `token`.
+
+    `token` is the bonus token where accept_len == G, and the residual token elsewhere.
+    """
+
+    accept_len_N: np.ndarray
+    token_N: np.ndarray
+
+
+def check_rows(probs: np.ndarray, name: str) -> None:
+    """ValueError naming the row and its value unless each row [..., V] is a distribution."""
+    sums = probs.sum(axis=-1)
+    bad = ~(np.abs(sums - 1.0) <= ROW_TOLERANCE)  # a NaN fails every comparison, and so is bad
+    if bad.any():
+        row = tuple(int(i) for i in np.argwhere(bad)[0])
+        raise ValueError(f"{name} row {row} must sum to 1, got {sums[row]}")
+    if probs.min() < 0:
+        row = tuple(int(i) for i in np.argwhere(probs < 0)[0])
+        raise ValueError(f"{name} row {row[:-1]} must not be negative, got {probs[row]} at symbol {row[-1]}")
+
+
+def verify(
+    target_probs_NGV: np.ndarray,
+    draft_probs_NGV: np.ndarray,
+    draft_tokens_NG: np.ndarray,
+    accept_uniforms_NG: np.ndarray,
+    extra_uniforms_N: np.ndarray,
+) -> Verdict:
+    """Accept proposals and draw the token after them.
+
+    Args:
+        target_probs_NGV: p at the G + 1 positions of each round [N, G + 1, V].
+        draft_probs_NGV: q that each proposal was drawn from [N, G, V].
+        draft_tokens_NG: the proposals [N, G]; G may be 0.
+        accept_uniforms_NG: uniforms in [0, 1) that decide acceptance [N, G].
+        extra_uniforms_N: uniforms in [0, 1) that draw the residual or bonus token [N].
+
+    Raises:
+        ValueError: a row that is not a distribution, or a proposal that its q could not have drawn.
+    """
+    N, G = draft_tokens_NG.shape
+    check_rows(target_probs_NGV, "target_probs")
+    rounds = np.arange(N)
+    if G == 0:
+        return Verdict(accept_len_N=np.zeros(N, dtype=np.int64), token_N=draw(target_probs_NGV[:, 0], extra_uniforms_N))
+    check_rows(draft_probs_NGV, "draft_probs")
+    at = (rounds[:, None], np.arange(G)[None, :], draft_tokens_NG)
+    p_NG, q_NG = target_probs_NGV[at], draft_probs_NGV[at]
+    if q_NG.min() <= 0:
+        n, g = np.argwhere(q_NG <= 0)[0]
+        raise ValueError(f"draft_probs row ({n}, {g}) gives its own proposal {draft_tokens_NG[n, g]} no probability")
+    accepted_NG = accept_uniforms_NG * q_NG < p_NG
+    accept_len_N = np.where(accepted_NG.all(axis=1), G, accepted_NG.argmin(axis=1))
+    weights_NV = target_probs_NGV[rounds, accept_len_N]
+    rejected = np.flatnonzero(accept_len_N < G)
+    if rejected.size:
+        q_RV = draft_probs_NGV[rejected, accept_len_N[rejected]]
+        weights_NV[rejected] = residual(weights_NV[rejected], q_RV)
+    return Verdict(accept_len_N=accept_len_N, token_N=draw(weights_NV, extra_uniforms_N))
+
+
+def residual(target_probs: np.ndarray, draft_probs: np.ndarray) -> np.ndarray:
+    """max(0, p - q) [..., V], not normalised; positive somewhere wherever a rejection is possible."""
+    weights = np.maximum(target_probs - draft_probs, 0.0)
+    assert (weights.sum(axis=-1) > 0).all(), "a rejection needs p < q somewhere, and so p > q elsewhere"
+    return weights
+
+
+def acceptance_probability(target_probs: np.ndarray, draft_probs: np.ndarray) -> np.ndarray:
+    """beta = sum over symbols of min(p, q) [...] (Leviathan et al. 2023, theorem 3.5)."""
+    return np.minimum(target_probs, draft_probs).sum(axis=-1)

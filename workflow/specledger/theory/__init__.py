@@ -1,0 +1,1 @@
+"""Formulas only: what the papers predict."""

@@ -1,0 +1,182 @@
+"""Training of the target, with or without an MTP module, and of the draft model.
+
+Shapes: N sequences, T = context, D width, V vocabulary.
+"""
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from specledger.corpus.text import Corpus
+from specledger.foundation.errors import UserError
+from specledger.models.llama import Llama, LlamaConfig, initialise
+from specledger.models.mtp import MTPModule
+from specledger.training.batches import sample_batch, validation_windows
+from specledger.training.schedule import learning_rate
+
+EVALUATION_BATCH = 128
+INTERIM_WINDOWS = 256  # validation windows of an evaluation on the way; the last one takes them all
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingSettings:
+    """One model's training; `mtp_weight` is None for a model without MTP module."""
+
+    steps: int
+    batch: int
+    learning_rate: float
+    warmup_steps: int
+    final_learning_rate_fraction: float
+    weight_decay: float
+    betas: tuple[float, float]
+    clip_norm: float
+    evaluate_every: int
+    checkpoint: str
+    mtp_weight: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trained:
+    """What training yields; losses are nats a character over the whole validation text."""
+
+    model: Llama
+    mtp: MTPModule | None
+    history: list[dict]
+    chosen_step: int
+    validation_loss: float
+    validation_mtp_loss: float | None
+    train_s: float
+
+
+def losses(model: Llama, mtp: MTPModule | None, stretch: Tensor) -> tuple[Tensor, Tensor | None]:
+    """Mean next-token loss and, with a module, mean loss of the token after it, of stretches [N, T + 2]."""
+    tokens_NT, next_NT, after_NT = stretch[:, :-2], stretch[:, 1:-1], stretch[:, 2:]
+    hidden_NTD = model.hidden(tokens_NT)
+    main = F.cross_entropy(model.logits(hidden_NTD).flatten(0, 1), next_NT.flatten())
+    if mtp is None:
+        return main, None
+    return main, F.cross_entropy(mtp(model, hidden_NTD, next_NT).flatten(0, 1), after_NT.flatten())
+
+
+@torch.inference_mode()
+def evaluate(model: Llama, mtp: MTPModule | None, windows: Tensor) -> tuple[float, float | None]:
+    """Losses over validation windows [N, T + 2], each window weighing the same."""
+    total_main = total_mtp = 0.0
+    for chunk in windows.split(EVALUATION_BATCH):
+        main, after = losses(model, mtp, chunk)
+        total_main += main.item() * len(chunk)
+        total_mtp += after.item() * len(chunk) if after is not None else 0.0
+    return total_main / len(windows), (total_mtp / len(windows) if mtp is not None else None)
+
+
+def build(config: LlamaConfig, *, with_mtp: bool, seed: int) -> tuple[Llama, MTPModule | None]:
+    """Fresh models; the trunk of a seed starts the same with and without an MTP module."""
+    model = Llama(config)
+    initialise(model, torch.Generator().manual_seed(seed))
+    if not with_mtp:
+        return model, None
+    mtp = MTPModule(config)
+    initialise(mtp, torch.Generator().manual_seed(seed + 2**32))
+    return model, mtp
+
+
+def _optimizer(modules: torch.nn.ModuleList, settings: TrainingSettings) -> torch.optim.AdamW:
+    """AdamW (Loshchilov & Hutter 2019) that decays matrices and leaves gains of norms alone."""
+    matrices = [p for p in modules.parameters() if p.dim() > 1]
+    gains = [p for p in modules.parameters() if p.dim() <= 1]
+    groups = [{"params": matrices, "weight_decay": settings.weight_decay}, {"params": gains, "weight_decay": 0.0}]
+    return torch.optim.AdamW(groups, lr=settings.learning_rate, betas=tuple(settings.betas), fused=True)
+
+
+def _copy_of(modules: torch.nn.ModuleList) -> dict:
+    return {name: tensor.detach().clone() for name, tensor in modules.state_dict().items()}
+
+
+def _interim_losses(model, mtp, windows: Tensor, step: int) -> tuple[float, float | None]:
+    main, after = evaluate(model, mtp, windows)
+    if not math.isfinite(main + (after or 0.0)):
+        raise UserError(f"training: the loss is {main} at step {step}; lower training.*.learning_rate")
+    return main, after
+
+
+def train(
+    config: LlamaConfig,
+    settings: TrainingSettings,
+    corpus: Corpus,
+    *,
+    seed: int,
+    device: torch.device,
+    on_step: Callable[[int, Callable[[], float]], None],
+) -> Trained:
+    """Train one model from its seed; the same seed, settings and machine give the same bits.
+
+    Args:
+        on_step: called after each update with its number and a function that reads the last loss
+            (which on a GPU waits for the device, so it is called only to show it).
+    """
+    model, mtp = build(config, with_mtp=settings.mtp_weight is not None, seed=seed)
+    modules = torch.nn.ModuleList(m for m in (model, mtp) if m is not None).to(device)
+    optimizer = _optimizer(modules, settings)
+    order = torch.Generator().manual_seed(seed)
+    tokens = torch.from_numpy(corpus.train).to(device)
+    interim = _to_tensor(corpus.validation, config.context, INTERIM_WINDOWS, device)
+    history, best, started = [], None, time.perf_counter()
+    for step in range(1, settings.steps + 1):
+        rate = learning_rate(
+            step - 1,
+            steps=settings.steps,
+            peak=settings.learning_rate,
+            warmup_steps=settings.warmup_steps,
+            final_fraction=settings.final_learning_rate_fraction,
+        )
+        loss = _update(model, mtp, modules, optimizer, rate, settings, tokens, order)
+        on_step(step, loss.item)
+        if step % settings.evaluate_every == 0 or step == settings.steps:
+            main, after = _interim_losses(model, mtp, interim, step)
+            history.append(
+                {
+                    "step": step,
+                    "train_loss": loss.item(),
+                    "validation_loss": main,
+                    "validation_mtp_loss": after,
+                    "learning_rate": rate,
+                    "elapsed_s": round(time.perf_counter() - started, 3),
+                }
+            )
+            if settings.checkpoint == "best" and (best is None or main < best[0]):
+                best = (main, step, _copy_of(modules))
+    if best is not None:
+        modules.load_state_dict(best[2])
+    main, after = evaluate(model, mtp, _to_tensor(corpus.validation, config.context, None, device))
+    return Trained(
+        model=model,
+        mtp=mtp,
+        history=history,
+        chosen_step=best[1] if best is not None else settings.steps,
+        validation_loss=main,
+        validation_mtp_loss=after,
+        train_s=time.perf_counter() - started,
+    )
+
+
+def _to_tensor(validation: np.ndarray, context: int, limit: int | None, device: torch.device) -> Tensor:
+    return torch.from_numpy(validation_windows(validation, context=context, limit=limit)).to(device)
+
+
+def _update(model, mtp, modules, optimizer, rate, settings, tokens, order) -> Tensor:
+    """One optimisation step; returns the next-token loss, still on the device."""
+    for group in optimizer.param_groups:
+        group["lr"] = rate
+    stretch = sample_batch(tokens, batch=settings.batch, context=model.config.context, generator=order)
+    main, after = losses(model, mtp, stretch)
+    (main if after is None else main + settings.mtp_weight * after).backward()
+    torch.nn.utils.clip_grad_norm_(modules.parameters(), settings.clip_norm)
+    optimizer.step()
+    optimizer.zero_grad()
+    return main.detach()
