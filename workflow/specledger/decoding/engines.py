@@ -119,7 +119,8 @@ class CachedMTPSession:
 
 def _cache(model: Llama, layers: int, capacity: int) -> KVCache:
     config = model.config
-    cos, sin = rope_tables(config.head_width, capacity, config.rope_theta, model.lm_head.weight.device)
+    weight = model.lm_head.weight
+    cos, sin = (t.to(weight) for t in rope_tables(config.head_width, capacity, config.rope_theta))
     return KVCache.allocate(layers=layers, kv_heads=config.kv_heads, cos=cos, sin=sin, context=config.context)
 
 

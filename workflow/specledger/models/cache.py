@@ -56,8 +56,8 @@ class KVCache:
         """Room for as many positions as the angle tables cos and sin [S, E] have rows."""
         shape = (1, kv_heads, *cos.shape)
         return cls(
-            keys=[torch.zeros(shape, device=cos.device) for _ in range(layers)],
-            values=[torch.zeros(shape, device=cos.device) for _ in range(layers)],
+            keys=[torch.zeros(shape, device=cos.device, dtype=cos.dtype) for _ in range(layers)],
+            values=[torch.zeros(shape, device=cos.device, dtype=cos.dtype) for _ in range(layers)],
             cos=cos,
             sin=sin,
             context=context,

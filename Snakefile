@@ -1,0 +1,39 @@
+# The study of specledger: corpus, models, checks, acceptance, sweep, tables, figures, report.
+# `snakemake --cores 1 --resources gpu=1` runs config/config.yaml; --configfile FILE lays another over it.
+from pathlib import Path
+
+from snakemake.utils import min_version
+
+min_version("9.0")
+
+
+configfile: Path(workflow.basedir) / "config" / "config.yaml"
+
+
+include: "workflow/rules/common.smk"
+include: "workflow/rules/corpus.smk"
+include: "workflow/rules/models.smk"
+include: "workflow/rules/checks.smk"
+include: "workflow/rules/acceptance.smk"
+include: "workflow/rules/sweep.smk"
+include: "workflow/rules/analysis.smk"
+include: "workflow/rules/report.smk"
+
+
+rule all:
+    default_target: True
+    input:
+        REPORT / "index.html",
+        REPORT / "report.pdf",
+
+
+onstart:
+    word_about_time()
+
+
+onsuccess:
+    print(f"specledger: the report lies in {REPORT / 'index.html'} and {REPORT / 'report.pdf'}")
+
+
+onerror:
+    print("specledger: a stage failed; its line is above, its whole log in", RESULTS / "logs")

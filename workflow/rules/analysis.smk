@@ -1,0 +1,48 @@
+# From observations to tables: exactly the configured seeds, whatever else lies in the folders.
+TABLES = RESULTS / "tables"
+TABLE_NAMES = (
+    "ledger.csv",
+    "time.csv",
+    "forwards.csv",
+    "acceptance.csv",
+    "prefix.csv",
+    "greedy.csv",
+    "seeds.csv",
+    "models.csv",
+    "claims.csv",
+    "summary.json",
+)
+
+
+rule tables:
+    input:
+        rules.corpus.output.record,
+        rules.ngram.output.record,
+        expand(
+            MODELS / "{model}" / "{seed}" / "{name}",
+            model=("plain", "mtp", "draft"),
+            seed=SEEDS,
+            name=("training.json", "history.csv"),
+        ),
+        expand(rules.checks.output, seed=SEEDS),
+        expand(rules.acceptance.output, seed=SEEDS),
+        expand(rules.sweep.output, seed=SEEDS),
+        claims=Path(workflow.basedir) / "config" / "claims.yaml",
+    output:
+        report(
+            [TABLES / name for name in TABLE_NAMES],
+            category="Tables",
+            caption="../report/captions/tables.rst",
+        ),
+    params:
+        settings=settings("analysis"),
+        code=code_hash("tables"),
+    log:
+        LOGS / "tables.log",
+    benchmark:
+        BENCHMARKS / "tables.tsv"
+    conda:
+        ENVIRONMENT
+    shell:
+        "{PYTHON:q} -m specledger tables --settings {params.settings:q} --code {params.code} --log {log:q}"
+        " --results {RESULTS:q} --claims {input.claims:q}"

@@ -1,0 +1,81 @@
+# What every rule uses: the checked configuration, folders, and what makes a job run again.
+import json
+import os
+import sys
+
+from specledger.corpus.source import from_file, sha256
+from specledger.foundation import config as configuration
+from specledger.foundation.devices import cuda_count, resolve
+from specledger.foundation.errors import UserError
+from specledger.foundation.fingerprint import code_hash
+from specledger.foundation.records import hash_text
+
+PYTHON = sys.executable
+ENVIRONMENT = "../envs/specledger.yaml"
+WORKFLOW = Path(workflow.basedir) / "workflow"
+
+
+def prepared():
+    """The corpus file (or ""), its sum, and whether a GPU is used; UserError before any job starts."""
+    configuration.validate(config)
+    device = resolve(config["device"])
+    path = os.environ.get("SPECLEDGER_CORPUS") or config["corpus"]["path"] or ""
+    for folder in (RESULTS, REPORT):
+        there = next(p for p in (folder.absolute(), *folder.absolute().parents) if p.exists())
+        if not os.access(there, os.W_OK):
+            raise UserError(f"{there}: not writable; run in a folder of yours, or with snakemake --directory FOLDER")
+    if not path:
+        return path, config["corpus"]["download"]["sha256"], device.startswith("cuda")
+    return path, sha256(from_file(Path(path), config["corpus"]["sha256"])), device.startswith("cuda")
+
+
+STUDY = str(config.get("study"))
+RESULTS = Path("results") / STUDY
+REPORT = Path("report") if STUDY == "study" else Path("report") / STUDY
+LOGS = RESULTS / "logs"
+BENCHMARKS = RESULTS / "benchmarks"
+try:
+    CORPUS_PATH, CORPUS_SHA256, ON_GPU = prepared()
+except UserError as error:
+    sys.exit(f"specledger: {error}")
+
+SEEDS = [int(seed) for seed in config["seeds"]]
+DOWNLOAD = json.dumps(config["corpus"]["download"])
+WANTED_SHA256 = config["corpus"]["sha256"] or ""
+GPU = 1 if ON_GPU else 0  # a job on the CPU asks for no GPU, so that --resources gpu=1 doesn't queue it
+
+
+def settings(stage, model=None):
+    """The slice of the configuration that a stage depends on, as one string: no order, no swaps."""
+    return configuration.stage_settings(config, stage, model=model, corpus_identity=CORPUS_SHA256)
+
+
+def expected():
+    """What the certificate of each stage must say, as JSON, so that the report can name what is stale."""
+    stages = [("corpus", None), *(("train", m) for m in ("plain", "mtp", "draft"))]
+    stages += [(stage, None) for stage in ("checks", "acceptance", "sweep")]
+    return json.dumps(
+        {
+            model or stage: {"settings_hash": hash_text(settings(stage, model)), "code_hash": code_hash(stage)}
+            for stage, model in stages
+        },
+        sort_keys=True,
+    )
+
+
+def word_about_time():
+    """Say before the first job what runs where and, without a GPU, about how long it takes."""
+    if ON_GPU:
+        print(f"specledger: study '{STUDY}' with {len(SEEDS)} seed(s) on CUDA")
+        return
+    hours = configuration.training_hours(config)
+    about = f"{hours * 60:.0f} minutes" if hours < 1.5 else f"{hours:.0f} hours"
+    print(
+        f"specledger: study '{STUDY}' with {len(SEEDS)} seed(s) on the CPU: training takes about {about} "
+        "of one core, and decoding comes on top; a CUDA device is used where there is one (device: auto)"
+    )
+
+
+wildcard_constraints:
+    model="plain|mtp|draft",
+    seed="[0-9]+",

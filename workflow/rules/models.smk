@@ -1,0 +1,70 @@
+# What is learned or counted: the target without and with MTP, the draft model, the n-gram.
+MODELS = RESULTS / "models"
+MODEL_FILES = ("config.json", "model.safetensors", "heads.safetensors", "training.json", "certificate.json")
+
+
+rule train:
+    input:
+        text=rules.corpus.output.text,
+        record=rules.corpus.output.record,
+    output:
+        [MODELS / "{model}" / "{seed}" / name for name in MODEL_FILES],
+        history=MODELS / "{model}" / "{seed}" / "history.csv",
+    params:
+        settings=lambda wildcards: settings("train", wildcards.model),
+        code=code_hash("train"),
+    threads: config["threads"]
+    resources:
+        gpu=GPU,
+        mem_mb=1500,
+    log:
+        LOGS / "train" / "{model}-{seed}.log",
+    benchmark:
+        BENCHMARKS / "train" / "{model}-{seed}.tsv"
+    conda:
+        ENVIRONMENT
+    shell:
+        "{PYTHON:q} -m specledger train --settings {params.settings:q} --code {params.code} --log {log:q}"
+        " --model {wildcards.model} --seed {wildcards.seed} --text {input.text:q} --record {input.record:q}"
+        " --output {MODELS:q}/{wildcards.model}/{wildcards.seed}"
+
+
+rule ngram:
+    input:
+        text=rules.corpus.output.text,
+        record=rules.corpus.output.record,
+    output:
+        table=RESULTS / "ngram" / "ngram.safetensors",
+        record=RESULTS / "ngram" / "ngram.json",
+    params:
+        settings=settings("ngram"),
+        code=code_hash("ngram"),
+    log:
+        LOGS / "ngram.log",
+    benchmark:
+        BENCHMARKS / "ngram.tsv"
+    conda:
+        ENVIRONMENT
+    shell:
+        "{PYTHON:q} -m specledger ngram --settings {params.settings:q} --code {params.code} --log {log:q}"
+        " --text {input.text:q} --record {input.record:q} --output {output.table:q}"
+
+
+def model_files(model):
+    """The files of a trained model, with the wildcard {seed} left in."""
+    return [MODELS / model / "{seed}" / name for name in ("config.json", "model.safetensors", "heads.safetensors")]
+
+
+# What every measuring rule reads and passes on.
+CAST = {
+    "text": rules.corpus.output.text,
+    "record": rules.corpus.output.record,
+    "mtp": model_files("mtp"),
+    "draft": model_files("draft"),
+    "ngram": rules.ngram.output.table,
+}
+CAST_ARGUMENTS = (
+    " --settings {params.settings:q} --code {params.code} --log {log:q} --seed {wildcards.seed}"
+    " --text {input.text:q} --record {input.record:q} --ngram {input.ngram:q}"
+    " --mtp {MODELS:q}/mtp/{wildcards.seed} --draft {MODELS:q}/draft/{wildcards.seed}"
+)

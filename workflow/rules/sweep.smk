@@ -1,0 +1,25 @@
+# Texts and seconds; the only stage that times, and so the one that wants the machine for itself.
+rule sweep:
+    input:
+        **CAST,
+    output:
+        [
+            RESULTS / "sweep" / "{seed}" / name
+            for name in ("runs.csv", "forwards.csv", "sample.json", "certificate.json")
+        ],
+    params:
+        settings=settings("sweep"),
+        code=code_hash("sweep"),
+    threads: workflow.cores
+    resources:
+        gpu=workflow.global_resources.get("gpu", GPU) if ON_GPU else 0,
+        mem_mb=1000,
+    log:
+        LOGS / "sweep" / "{seed}.log",
+    benchmark:
+        BENCHMARKS / "sweep" / "{seed}.tsv"
+    conda:
+        ENVIRONMENT
+    shell:
+        "{PYTHON:q} -m specledger sweep" + CAST_ARGUMENTS +
+        " --output {RESULTS:q}/sweep/{wildcards.seed}"

@@ -1,0 +1,194 @@
+"""The published readings, read strictly from config/claims.yaml and judged by rules fixed beforehand."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import yaml
+
+from specledger.analysis import rules
+from specledger.analysis.measures import MEASURES, Evidence, Measured, parameters_of
+from specledger.foundation.errors import UserError
+
+CLAIM_COLUMNS = "claim title section source published unit rule measured lo hi interval verdict why".split()
+REQUIRED = {"id", "title", "section", "source", "published", "unit", "rule", "comparable", "trained"}
+OPTIONAL = {"measure", "note"}
+CHOICES = {"side": ("above", "below")}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """One published reading: where it stands, what decides, what we measure, what is comparable.
+
+    `comparable` is None where it is, else the reason why not; `trained` says that it needs models
+    trained to the end, so that a quick run cannot judge it.
+    """
+
+    id: str
+    title: str
+    section: int
+    source: str
+    published: float | list[float] | str
+    unit: str
+    rule: dict
+    trained: bool
+    comparable: str | None
+    measure: dict | None = None
+    note: str = ""
+
+
+def _keys(given: object, required: set[str], optional: set[str], where: str) -> None:
+    if not isinstance(given, dict):
+        raise UserError(f"{where}: expected a mapping, got {given!r}")
+    unknown = sorted(str(key) for key in given if key not in required | optional)
+    if unknown:
+        raise UserError(f"{where}: unknown key {unknown[0]}; allowed are {', '.join(sorted(required | optional))}")
+    missing = sorted(required - set(given))
+    if missing:
+        raise UserError(f"{where}: key {missing[0]} is missing")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and bool(np.isfinite(value))
+
+
+def _check_rule(entry: dict, where: str) -> None:
+    rule = entry["rule"]
+    if not isinstance(rule, dict) or rule.get("kind") not in rules.PARAMETERS:
+        raise UserError(f"{where}.rule.kind: must be one of {', '.join(rules.PARAMETERS)}, got {rule!r}")
+    _keys(rule, rules.PARAMETERS[rule["kind"]] | {"kind"}, set(), f"{where}.rule")
+    for key, value in rule.items():
+        if key in CHOICES and value not in CHOICES[key]:
+            raise UserError(f"{where}.rule.{key}: must be one of {', '.join(CHOICES[key])}, got {value!r}")
+        if key not in CHOICES and key != "kind" and not _is_number(value):
+            raise UserError(f"{where}.rule.{key}: must be a number, got {value!r}")
+    if rule["kind"] == "equal_within" and not _is_number(entry["published"]):
+        raise UserError(f"{where}.published: must be a number for equal_within, got {entry['published']!r}")
+    if (rule["kind"] == "not_comparable") != isinstance(entry["comparable"], str):
+        raise UserError(f"{where}.comparable: must be a reason where the rule is not_comparable, else true")
+
+
+def _check_measure(entry: dict, where: str) -> None:
+    given = entry.get("measure")
+    if given is None:
+        if entry["rule"]["kind"] != "not_comparable":
+            raise UserError(f"{where}.measure: is missing; only a reading that is not comparable may lack it")
+        return
+    if not isinstance(given, dict) or given.get("quantity") not in MEASURES:
+        raise UserError(f"{where}.measure.quantity: must be one of {', '.join(sorted(MEASURES))}, got {given!r}")
+    allowed, required = parameters_of(given["quantity"])
+    _keys(given, required | {"quantity"}, allowed, f"{where}.measure")
+
+
+def _check_values(entry: dict, where: str) -> None:
+    for key in ("id", "title", "source", "unit"):
+        if not isinstance(entry[key], str):
+            raise UserError(f"{where}.{key}: must be text, got {entry[key]!r}")
+    if entry["section"] not in (1, 2, 3, 4, 5) or isinstance(entry["section"], bool):
+        raise UserError(f"{where}.section: must be 1, 2, 3, 4 or 5, got {entry['section']!r}")
+    if not isinstance(entry["trained"], bool):
+        raise UserError(f"{where}.trained: must be true or false, got {entry['trained']!r}")
+    if entry["comparable"] is not True and not isinstance(entry["comparable"], str):
+        raise UserError(f"{where}.comparable: must be true or the reason why not, got {entry['comparable']!r}")
+    published = entry["published"]
+    pair = isinstance(published, list) and len(published) == 2 and all(map(_is_number, published))
+    if not (_is_number(published) or isinstance(published, str) or pair):
+        raise UserError(f"{where}.published: must be a number, two numbers or text, got {published!r}")
+    if not isinstance(entry.get("note", ""), str):
+        raise UserError(f"{where}.note: must be text, got {entry['note']!r}")
+
+
+def parse_claim(entry: object, where: str) -> Claim:
+    """One entry of the file, checked; UserError names the key, the value and what is allowed."""
+    _keys(entry, REQUIRED, OPTIONAL, where)
+    _check_values(entry, where)
+    _check_rule(entry, where)
+    _check_measure(entry, where)
+    reason = entry["comparable"] if isinstance(entry["comparable"], str) else None
+    return Claim(**{**entry, "comparable": reason})
+
+
+def read_claims(path: Path) -> list[Claim]:
+    """All readings of config/claims.yaml, in its order; UserError in one line for anything unknown."""
+    try:
+        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise UserError(f"{path}: file is missing") from error
+    except yaml.YAMLError as error:
+        raise UserError(f"{path}: not YAML ({' '.join(str(error).split())})") from error
+    _keys(content, {"claims"}, set(), str(path))
+    if not isinstance(content["claims"], list):
+        raise UserError(f"{path}: claims must be a list")
+    found = []
+    for place, entry in enumerate(content["claims"], start=1):
+        name = entry.get("id", place) if isinstance(entry, dict) else place
+        found.append(parse_claim(entry, f"{path}: claims[{name}]"))
+    ids = [claim.id for claim in found]
+    twice = sorted({one for one in ids if ids.count(one) > 1})
+    if twice:
+        raise UserError(f"{path}: id {twice[0]} appears twice")
+    return found
+
+
+def take(claim: Claim, evidence: Evidence) -> Measured | None:
+    """Our number for a claim; None where this study does not measure it (a gamma it does not sweep)."""
+    if claim.measure is None:
+        return None
+    arguments = {key: value for key, value in claim.measure.items() if key != "quantity"}
+    return MEASURES[claim.measure["quantity"]](evidence, **arguments)
+
+
+def decide(claim: Claim, measured: Measured | None, *, quick: bool) -> rules.Verdict:
+    """The verdict of a claim and the reason for it."""
+    if claim.comparable is not None:
+        return rules.Verdict(verdict=rules.NOT_COMPARABLE, reason=claim.comparable)
+    if measured is None:
+        return rules.Verdict(verdict=rules.INCONCLUSIVE, reason="this study does not measure it")
+    if quick and claim.trained:
+        return rules.Verdict(
+            verdict=rules.INCONCLUSIVE, reason="a quick run trains for few steps, and this needs models trained to the end"
+        )
+    return rules.judge(claim.rule, claim.published, measured)
+
+
+def _sentence(claim: Claim, measured: Measured | None, verdict: rules.Verdict) -> str:
+    if measured is None:
+        text = verdict.reason[:1].upper() + verdict.reason[1:]
+    else:
+        ends = ""
+        if measured.lo is not None:
+            ends = f", {rules.number(measured.lo)} to {rules.number(measured.hi)}"
+        text = f"Ours is {rules.number(measured.value)} ({measured.interval}{ends}): {verdict.reason}"
+    return f"{text}; {claim.note}." if claim.note else f"{text}."
+
+
+def _published(value: float | list[float] | str) -> str:
+    if isinstance(value, list):
+        return " to ".join(f"{end:.10g}" for end in value)
+    return value if isinstance(value, str) else f"{value:.10g}"
+
+
+def judge_all(readings: list[Claim], evidence: Evidence, *, quick: bool) -> pd.DataFrame:
+    """The table claims.csv: one row a reading, in the file's order; no reading, no row."""
+    rows = []
+    for claim in readings:
+        measured = take(claim, evidence)
+        verdict = decide(claim, measured, quick=quick)
+        cells = (measured.value, measured.lo, measured.hi) if measured else (None, None, None)
+        rows.append(
+            {
+                "claim": claim.id,
+                "title": claim.title,
+                "section": claim.section,
+                "source": claim.source,
+                "published": _published(claim.published),
+                "unit": claim.unit,
+                "rule": rules.describe(claim.rule, claim.published),
+                **dict(zip(("measured", "lo", "hi"), cells, strict=True)),
+                "interval": measured.interval if measured else None,
+                "verdict": verdict.verdict,
+                "why": _sentence(claim, measured, verdict),
+            }
+        )
+    return pd.DataFrame(rows, columns=CLAIM_COLUMNS)

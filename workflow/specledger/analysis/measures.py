@@ -1,0 +1,244 @@
+"""What a claim may be judged on: named quantities, each computed from the evidence of all seeds."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from specledger.analysis import statistics
+from specledger.analysis.statistics import Interval
+from specledger.analysis.summary import rejected_rows, validation_losses
+from specledger.theory.speculation import expected_tokens_per_round, walltime_speedup
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """Observations by seed: methods, single texts, single forwards, trainings and checks."""
+
+    by_seed: pd.DataFrame
+    texts: pd.DataFrame
+    forwards: pd.DataFrame
+    training: pd.DataFrame
+    acceptance: pd.DataFrame
+    prefix: pd.DataFrame
+    greedy: pd.DataFrame
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """A number, its interval if it has one, and in words what the interval is; exact needs none."""
+
+    value: float
+    lo: float | None = None
+    hi: float | None = None
+    interval: str
+    exact: bool = False
+
+
+Measure = Callable[..., Measured | None]
+MEASURES: dict[str, Measure] = {}
+MEAN, PREDICTION = "mean", "prediction"
+
+
+def measure(function: Measure) -> Measure:
+    """Register a quantity under its function's name; its keyword-only arguments are its parameters."""
+    MEASURES[function.__name__] = function
+    return function
+
+
+def parameters_of(name: str) -> tuple[set[str], set[str]]:
+    """The parameters that a quantity takes, and those that it requires."""
+    found = [p for p in inspect.signature(MEASURES[name]).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    return {p.name for p in found}, {p.name for p in found if p.default is p.empty}
+
+
+def _exact(value: float, words: str) -> Measured:
+    return Measured(value=float(value), interval=words, exact=True)
+
+
+def _measured(interval: Interval, note: str = "") -> Measured:
+    words = f"{interval.method}{note}, {interval.level:.0%}, n = {interval.n}"
+    if interval.lo is None:
+        words = f"none, n = {interval.n}"
+    return Measured(value=interval.mean, lo=interval.lo, hi=interval.hi, interval=words)
+
+
+def _over_seeds(values: pd.Series, kind: str, method: str = "t over seeds") -> Measured | None:
+    values = values.dropna()
+    if values.empty:
+        return None
+    if kind == PREDICTION:
+        groups = [[value] for value in values]
+        return _measured(statistics.prediction_interval(groups, method="t prediction for one seed"))
+    return _measured(statistics.t_interval(values, method=method))
+
+
+def _rows(evidence: Evidence, engine: str, drafter: str, gamma: int | None = None) -> pd.DataFrame:
+    rows = evidence.by_seed.query("engine == @engine and drafter == @drafter")
+    return rows if gamma is None else rows[rows["gamma"] == gamma]
+
+
+def _by_seed(evidence: Evidence, column: str, engine: str, drafter: str, gamma: int) -> pd.Series:
+    return _rows(evidence, engine, drafter, gamma).set_index("seed")[column].sort_index()
+
+
+@measure
+def parameters(evidence: Evidence, *, model: str, over_model: str | None = None) -> Measured:
+    """Trained parameters of a model without its head, or that over another model's."""
+    sizes = evidence.training.groupby("model")["parameters"].first()
+    return _exact(sizes[model] / (sizes[over_model] if over_model else 1), "exact, counted")
+
+
+@measure
+def loss(
+    evidence: Evidence,
+    *,
+    model: str,
+    column: str = "validation_loss",
+    minus_model: str | None = None,
+    minus_column: str = "validation_loss",
+    interval: str = MEAN,
+) -> Measured | None:
+    """A validation loss in nats a character, or a difference of two, paired by seed."""
+    values, method = validation_losses(evidence.training, model, column), "t over seeds"
+    if minus_model is not None:
+        values, method = values - validation_losses(evidence.training, minus_model, minus_column), "paired t over seeds"
+    return _over_seeds(values, interval, method)
+
+
+@measure
+def method(
+    evidence: Evidence,
+    *,
+    column: str,
+    engine: str,
+    drafter: str,
+    gamma: int,
+    minus_drafter: str | None = None,
+    minus_gamma: int | None = None,
+) -> Measured | None:
+    """A column of the methods by seed, or its difference to another method's, paired by seed."""
+    values, words = _by_seed(evidence, column, engine, drafter, gamma), "t over seeds"
+    if minus_drafter is not None or minus_gamma is not None:
+        other = (minus_drafter or drafter, gamma if minus_gamma is None else minus_gamma)
+        values, words = values - _by_seed(evidence, column, engine, *other), "paired t over seeds"
+    return _over_seeds(values, MEAN, words)
+
+
+@measure
+def one_text(evidence: Evidence, *, column: str, engine: str, drafter: str, gamma: int) -> Measured | None:
+    """Where a single text's alpha or tokens_per_round is expected: a published row is one text."""
+    rows = evidence.texts.query("engine == @engine and drafter == @drafter and gamma == @gamma").dropna(subset=[column])
+    if rows.empty:
+        return None
+    groups = [group.to_numpy() for _, group in rows.groupby("seed")[column]]
+    return _measured(statistics.prediction_interval(groups, method="t prediction for one text"), " over seeds")
+
+
+@measure
+def alpha_range(evidence: Evidence, *, engine: str, drafter: str) -> Measured | None:
+    """Mean acceptance over all gammas; lo and hi are the outermost ends of the rows' own intervals."""
+    alphas = [group.dropna() for _, group in _rows(evidence, engine, drafter).groupby("gamma")["alpha"]]
+    rows = [statistics.t_interval(values) for values in alphas if len(values)]
+    if not rows:
+        return None
+    mean = float(np.mean([row.mean for row in rows]))
+    if rows[0].lo is None:
+        return _measured(Interval(mean=mean, lo=None, hi=None, n=1, level=statistics.LEVEL, method=""))
+    lo, hi = min(row.lo for row in rows), max(row.hi for row in rows)
+    return _measured(
+        Interval(mean=mean, lo=lo, hi=hi, n=rows[0].n, level=rows[0].level, method="t over seeds"),
+        f", outermost of {len(rows)} gammas",
+    )
+
+
+@measure
+def speedup(evidence: Evidence, *, engine: str, drafter: str, gamma: int) -> Measured | None:
+    """Plain seconds over the method's, same engine: median log ratio of paired texts, t over seeds."""
+    logs = _by_seed(evidence, "log_speedup", engine, drafter, gamma).dropna()
+    return None if logs.empty else _measured(statistics.exp_t_interval(logs))
+
+
+@measure
+def speedup_lead(
+    evidence: Evidence, *, engine: str, drafter: str, gamma: int, over_drafters: list[str]
+) -> Measured | None:
+    """A method's speed-up over that of the fastest other row of `over_drafters`, paired by seed."""
+    mine = _by_seed(evidence, "log_speedup", engine, drafter, gamma)
+    rivals = evidence.by_seed.query("engine == @engine and drafter in @over_drafters")
+    rivals = [group.set_index("seed")["log_speedup"] for _, group in rivals.groupby(["drafter", "gamma"])]
+    if mine.empty or not rivals:
+        return None
+    fastest = max(rivals, key=lambda values: values.mean())
+    return _measured(statistics.exp_t_interval(mine - fastest), ", against the fastest rival")
+
+
+@measure
+def theory_share(evidence: Evidence, *, engine: str, drafters: list[str]) -> Measured | None:
+    """Measured speed-up over Theorem 3.8's at each seed's own alpha and c, for the row where it is largest."""
+    rows = evidence.by_seed.query("engine == @engine and drafter in @drafters").dropna(subset=["alpha", "c"])
+    if rows.empty:
+        return None
+    predicted = [walltime_speedup(row.alpha, row.gamma, row.c) for row in rows.itertuples()]
+    rows = rows.assign(log_share=rows["log_speedup"] - np.log(predicted))
+    groups = [group["log_share"] for _, group in rows.groupby(["drafter", "gamma"])]
+    return _measured(statistics.exp_t_interval(max(groups, key=lambda g: g.mean())), ", for the row nearest to theory")
+
+
+@measure
+def least_forwards(evidence: Evidence, *, engine: str, drafter: str) -> Measured | None:
+    """Target forwards a token of the gamma that needs the fewest."""
+    groups = [group for _, group in _rows(evidence, engine, drafter).groupby("gamma")["forwards_per_token"]]
+    if not groups:
+        return None
+    return _measured(statistics.t_interval(min(groups, key=lambda g: g.mean())), ", for the best gamma")
+
+
+@measure
+def eq1(evidence: Evidence, *, alpha: float, gamma: int, rounding: float) -> Measured:
+    """Eq. (1) at a published alpha; the interval is what the rounding of that alpha leaves open."""
+    lo, value, hi = (expected_tokens_per_round(a, gamma) for a in (alpha - rounding, alpha, alpha + rounding))
+    return Measured(value=value, lo=lo, hi=hi, interval=f"eq. (1) at alpha = {alpha:g} +- {rounding:g}, no sampling")
+
+
+@measure
+def prefix(evidence: Evidence, *, precision: str) -> Measured | None:
+    """Largest difference of the shared rows' logits over all seeds, models and engines."""
+    rows = evidence.prefix.loc[evidence.prefix["precision"] == precision, "max_abs_difference"]
+    return None if rows.empty else _exact(rows.max(), f"exact, largest of {len(rows)} comparisons")
+
+
+@measure
+def greedy(evidence: Evidence) -> Measured:
+    """Fraction of greedy texts that equal plain greedy decoding character by character."""
+    rows = evidence.greedy["identical"]
+    return _exact(rows.mean(), f"exact, {int(rows.sum())} of {len(rows)} texts")
+
+
+@measure
+def rejected(evidence: Evidence, *, level: float) -> Measured:
+    """Positions whose output departs from the target: chi-square at `level` after Holm over all rows."""
+    count = rejected_rows(evidence.acceptance, level)
+    return _exact(count, f"count over {len(evidence.acceptance)} positions, chi-square at {level:g} after Holm")
+
+
+@measure
+def output_distance(evidence: Evidence, *, column: str, over: str | None = None, drafter: str | None = None) -> Measured | None:
+    """Geometric mean over positions of a TV column, or of its ratio to another, with t over seeds."""
+    rows = evidence.acceptance
+    rows = rows if drafter is None else rows[rows["drafter"] == drafter]
+    values = rows[column] / (rows[over] if over else 1.0)
+    values = values[values > 0]
+    if values.empty:
+        return None
+    logs = np.log(values).groupby(rows["seed"]).mean()
+    return _measured(statistics.exp_t_interval(logs), " of the geometric mean over positions")
+
+
+@measure
+def forward_cost(evidence: Evidence, *, column: str, engine: str, model: str, scale: float = 1.0) -> Measured | None:
+    """c or seconds (times scale) of a model's single forward at one position."""
+    rows = evidence.forwards.query("engine == @engine and model == @model and positions == 1")
+    return None if rows.empty else _over_seeds(rows.set_index("seed")[column] * scale, MEAN)

@@ -1,0 +1,103 @@
+"""The rules that judge a published reading, each fixed beforehand and applied to our interval."""
+
+import math
+from dataclasses import dataclass
+
+from specledger.analysis.measures import Measured
+
+REPRODUCED, NOT_REPRODUCED = "reproduced", "not reproduced"
+INCONCLUSIVE, NOT_COMPARABLE = "inconclusive", "not comparable"
+
+# For each kind the parameters that it takes, all of them required.
+PARAMETERS: dict[str, set[str]] = {
+    "equal_within": {"tolerance"},
+    "at_most": {"limit"},
+    "at_least": {"limit"},
+    "inside_interval": {"low", "high"},
+    "ordering": {"side", "of"},
+    "interval_contains": {"value", "max_width"},
+    "all_identical": set(),
+    "not_comparable": set(),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """The verdict in words and the reason as a clause that follows our number."""
+
+    verdict: str
+    reason: str
+
+
+def number(value: float) -> str:
+    """Four significant digits, more where a whole number has them."""
+    return f"{value:.0f}" if float(value).is_integer() and abs(value) < 1e15 else f"{value:.4g}"
+
+
+def region(rule: dict, published: object) -> tuple[float, float]:
+    """The values, ends included, that satisfy a rule."""
+    kind = rule["kind"]
+    if kind == "equal_within":
+        return published - rule["tolerance"], published + rule["tolerance"]
+    if kind == "at_most":
+        return -math.inf, rule["limit"]
+    if kind == "at_least":
+        return rule["limit"], math.inf
+    if kind == "inside_interval":
+        return rule["low"], rule["high"]
+    if kind == "all_identical":
+        return 1.0, 1.0
+    assert kind == "ordering", kind
+    # Strictly on its side: a tie is no order.
+    above = rule["side"] == "above"
+    return (math.nextafter(rule["of"], math.inf), math.inf) if above else (-math.inf, math.nextafter(rule["of"], -math.inf))
+
+
+def describe(rule: dict, published: object) -> str:
+    """The rule in words, for a table's cell."""
+    kind = rule["kind"]
+    if kind == "equal_within":
+        return f"equal to {number(published)} within {number(rule['tolerance'])}"
+    if kind in ("at_most", "at_least"):
+        return f"{kind.replace('_', ' ')} {number(rule['limit'])}"
+    if kind == "inside_interval":
+        return f"between {number(rule['low'])} and {number(rule['high'])}"
+    if kind == "interval_contains":
+        return f"interval contains {number(rule['value'])} and is at most {number(rule['max_width'])} wide"
+    if kind == "ordering":
+        return f"{rule['side']} {number(rule['of'])}"
+    return {"all_identical": "all identical", "not_comparable": "none: not comparable"}[kind]
+
+
+def _contains(rule: dict, measured: Measured) -> Verdict:
+    width = measured.hi - measured.lo
+    if width > rule["max_width"]:
+        return Verdict(
+            verdict=INCONCLUSIVE,
+            reason=f"the interval is {number(width)} wide, more than the {number(rule['max_width'])} that would tell",
+        )
+    inside = measured.lo <= rule["value"] <= measured.hi
+    word = "contains" if inside else "does not contain"
+    return Verdict(
+        verdict=REPRODUCED if inside else NOT_REPRODUCED, reason=f"the interval {word} {number(rule['value'])}"
+    )
+
+
+def judge(rule: dict, published: object, measured: Measured) -> Verdict:
+    """Reproduced if the whole interval satisfies the rule, not reproduced if all of it violates it.
+
+    An exact number is judged as it stands; a sampled one without an interval is inconclusive.
+    """
+    if not measured.exact and measured.lo is None:
+        return Verdict(verdict=INCONCLUSIVE, reason="one seed gives no interval")
+    if rule["kind"] == "interval_contains":
+        return _contains(rule, measured)
+    low, high = region(rule, published)
+    lo, hi = (measured.value, measured.value) if measured.exact else (measured.lo, measured.hi)
+    what = "the number" if measured.exact else "the whole interval"
+    words = describe(rule, published)
+    if low <= lo and hi <= high:
+        return Verdict(verdict=REPRODUCED, reason=f"{what} satisfies the rule ({words})")
+    if hi < low or lo > high:
+        return Verdict(verdict=NOT_REPRODUCED, reason=f"{what} violates the rule ({words})")
+    return Verdict(verdict=INCONCLUSIVE, reason=f"only a part of the interval satisfies the rule ({words})")

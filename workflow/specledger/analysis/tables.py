@@ -1,0 +1,119 @@
+"""From the raw files of the configured seeds to the tables that the report reads."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from specledger.analysis import claims, ledger, raw
+from specledger.analysis.measures import Evidence
+from specledger.analysis.statistics import t_interval
+from specledger.analysis.summary import summarise, validation_losses
+from specledger.foundation.errors import UserError
+
+SEED_COLUMNS = (
+    "seed model parameters head_parameters steps chosen_step validation_loss validation_mtp_loss tokens_per_s train_s"
+).split()
+MODEL_COLUMNS = (
+    "model parameters head_parameters steps batch learning_rate n validation_loss validation_loss_lo "
+    "validation_loss_hi validation_mtp_loss validation_mtp_loss_lo validation_mtp_loss_hi"
+).split()
+SETTINGS = ["parameters", "head_parameters", "steps", "batch", "learning_rate"]
+
+
+def seeds_table(training: pd.DataFrame) -> pd.DataFrame:
+    """One row per seed and model: sizes, the step kept, losses in nats a character, training speed."""
+    table = training.assign(tokens_per_s=training["tokens"] / training["train_s"].where(training["train_s"] > 0))
+    return table.sort_values(["seed", "model"])[SEED_COLUMNS]
+
+
+def _model_row(training: pd.DataFrame, model: str) -> dict:
+    rows = training[training["model"] == model]
+    for key in SETTINGS:
+        if rows[key].nunique() > 1:
+            seen = ", ".join(str(value) for value in sorted(rows[key].unique()))
+            raise UserError(f"models/{model}: {key} differs between seeds ({seen}); train them with one set of settings")
+    losses = {}
+    for column in ("validation_loss", "validation_mtp_loss"):
+        values = validation_losses(training, model, column)
+        losses |= ledger.columns_of(column, None if values.isna().all() else t_interval(values))
+    return {"model": model, **{key: rows[key].iloc[0] for key in SETTINGS}, "n": len(rows), **losses}
+
+
+def models_table(training: pd.DataFrame, ngram: dict) -> pd.DataFrame:
+    """One row per model, losses with 95% t intervals over seeds; the n-gram is counted once (n = 1)."""
+    rows = [_model_row(training, model) for model in raw.MODELS]
+    rows.append({"model": "ngram", "n": 1, "validation_loss": ngram["validation_loss"]})
+    return pd.DataFrame(rows, columns=MODEL_COLUMNS)
+
+
+def build(observed: raw.Raw) -> tuple[dict[str, pd.DataFrame], dict, Evidence]:
+    """Every table by name, the summary, and the evidence on which the claims are judged."""
+    by_seed = ledger.methods_by_seed(observed.runs, observed.forwards)
+    tables = {
+        "ledger": ledger.ledger_table(by_seed),
+        "time": ledger.time_table(by_seed),
+        "forwards": ledger.forwards_table(observed.forwards),
+        "acceptance": ledger.ordered(observed.acceptance, ["seed", "drafter", "position"])[raw.ACCEPTANCE_COLUMNS],
+        "prefix": ledger.ordered(observed.prefix, ["seed", "model", "engine", "precision"])[raw.PREFIX_COLUMNS],
+        "greedy": ledger.ordered(observed.greedy, ["seed", "engine", "drafter", "gamma"])[raw.GREEDY_COLUMNS],
+        "seeds": seeds_table(observed.training),
+        "models": models_table(observed.training, observed.ngram),
+    }
+    shared = {key: tables[key] for key in ("acceptance", "prefix", "greedy")} | {"training": observed.training}
+    summary = summarise(ledger=tables["ledger"], forwards=tables["forwards"], **shared)
+    evidence = Evidence(
+        by_seed=by_seed,
+        texts=ledger.with_ratios(observed.runs),
+        forwards=ledger.forward_costs(observed.forwards),
+        **shared,
+    )
+    return tables, summary, evidence
+
+
+def _plain_cells(column: pd.Series) -> pd.Series:
+    """true/false for booleans, whole numbers without .0; floats are left to the float format."""
+    if column.dtype == bool:
+        return column.map({True: "true", False: "false"})
+    return column
+
+
+def write_csv(table: pd.DataFrame, path: Path) -> None:
+    """The same bytes for the same table, on any platform; a missing value is an empty cell."""
+    table = table.apply(_plain_cells) if len(table) else table
+    table.to_csv(path, index=False, float_format="%.10g", lineterminator="\n", encoding="utf-8")
+
+
+def _jsonable(value: object) -> object:
+    """Ten digits, as in the tables, so that the last bit of a sum does not change the file."""
+    if isinstance(value, dict):
+        return {key: _jsonable(inner) for key, inner in value.items()}
+    if isinstance(value, (float, np.floating)):
+        return float(f"{value:.10g}")
+    return value
+
+
+def write_tables(
+    results: Path, tables: Path, *, seeds: list[int], claims_file: Path, compare: bool, quick: bool
+) -> None:
+    """Read the raw files of exactly `seeds` under `results` and write every table into `tables`.
+
+    Args:
+        results: results/<study>; tables: the folder to write, made where it is missing.
+        seeds: the configured seeds; files of others are not looked at.
+        claims_file: the published readings and their rules, config/claims.yaml.
+        compare: False where the corpus is not the published one: claims.csv then has no rows.
+        quick: few steps: claims on trained models are inconclusive.
+
+    Raises UserError naming the file that is missing or wrong; nothing is written then.
+    """
+    readings = claims.read_claims(claims_file)
+    frames, summary, evidence = build(raw.read_raw(Path(results), seeds))
+    frames["claims"] = claims.judge_all(readings if compare else [], evidence, quick=quick)
+    tables = Path(tables)
+    tables.mkdir(parents=True, exist_ok=True)
+    for name, frame in frames.items():
+        write_csv(frame, tables / f"{name}.csv")
+    text = json.dumps(_jsonable(summary), sort_keys=True, allow_nan=False, indent=2, ensure_ascii=False)
+    (tables / "summary.json").write_text(text + "\n", encoding="utf-8", newline="\n")

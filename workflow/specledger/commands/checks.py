@@ -1,0 +1,35 @@
+"""Stage `checks`: prefix invariance and greedy identity, of one seed."""
+
+from pathlib import Path
+
+from specledger.commands import measuring
+from specledger.decoding.engines import engine
+from specledger.experiments.checks import greedy_rows, prefix_rows
+from specledger.foundation.records import write_rows
+from specledger.models.storage import load_model
+
+
+def add_arguments(parser) -> None:
+    measuring.add_arguments(parser)
+    parser.add_argument("--plain", type=Path, required=True, help="folder of the target without MTP")
+
+
+def run(options, log) -> None:
+    settings, corpus, cast = measuring.begin(options)
+    engines = [engine(name) for name in settings["engines"]]
+    prompt = corpus.validation[: settings["greedy_prompt"]].tolist()
+    greedy = list(
+        greedy_rows(cast, engines, settings["gammas"], prompt, count=settings["greedy_tokens"], seed=options.seed)
+    )
+    models = {
+        "plain": load_model(options.plain, cast.target.lm_head.weight.device),
+        "mtp": cast.target,
+        "draft": cast.drafters["draft"].model,
+    }
+    tokens = corpus.validation[: settings["prefix_long"]]
+    prefix = list(prefix_rows(models, engines, tokens, short=settings["prefix_short"], seed=options.seed))
+    write_rows(options.output / "prefix.csv", prefix)
+    write_rows(options.output / "greedy.csv", greedy)
+    measuring.certify(options, settings, cast)
+    same = sum(row["identical"] for row in greedy)
+    log.say(f"checks seed {options.seed}: greedy identical in {same} of {len(greedy)} runs")

@@ -1,0 +1,39 @@
+"""Stage `corpus`: get the text, check that it is usable, and record what it is."""
+
+import json
+from pathlib import Path
+
+from specledger.corpus.source import acquire
+from specledger.corpus.text import Vocabulary, check_usable, split_point
+from specledger.foundation.records import hash_text, write_json, write_text
+
+
+def add_arguments(parser) -> None:
+    parser.add_argument("--path", help="the user's own text file; empty downloads")
+    parser.add_argument("--download", required=True, help="urls, sha256 and timeout_s, as JSON")
+    parser.add_argument("--sha256", help="the sum that the file at --path must have; empty accepts any")
+    parser.add_argument("--text", type=Path, required=True)
+    parser.add_argument("--record", type=Path, required=True)
+
+
+def run(options, log) -> None:
+    settings = json.loads(options.settings)
+    source = {**settings, "download": json.loads(options.download), "sha256": options.sha256 or None}
+    text, origin = acquire(source, options.path or None, log.say)
+    name = origin["origin"]
+    check_usable(text, name=name, context=settings["context"], validation_fraction=settings["validation_fraction"])
+    vocabulary = Vocabulary.of(text)
+    vocabulary.encode(origin["prompt"])
+    split = split_point(len(text), settings["validation_fraction"])
+    write_text(options.text, text)
+    record = {
+        **origin,
+        "characters": len(text),
+        "vocabulary": list(vocabulary.symbols),
+        "train_characters": split,
+        "validation_characters": len(text) - split,
+        "settings_hash": hash_text(options.settings),
+        "code_hash": options.code,
+    }
+    write_json(options.record, record)
+    log.say(f"corpus: {len(text):,} characters, {len(vocabulary)} symbols, from {origin['source']} {name}")

@@ -1,0 +1,40 @@
+"""What the measuring stages share: their arguments, the cast of a seed, and the certificate."""
+
+import json
+from pathlib import Path
+
+from specledger.corpus.text import Corpus
+from specledger.experiments.cast import Cast, load_cast
+from specledger.foundation.devices import describe, prepare
+from specledger.foundation.records import certificate, read_json, write_json
+
+
+def add_arguments(parser) -> None:
+    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--text", type=Path, required=True)
+    parser.add_argument("--record", type=Path, required=True)
+    parser.add_argument("--mtp", type=Path, required=True, help="folder of the target with its MTP module")
+    parser.add_argument("--draft", type=Path, required=True, help="folder of the draft model")
+    parser.add_argument("--ngram", type=Path, required=True, help="the n-gram's file")
+    parser.add_argument("--output", type=Path, required=True, help="the folder to write to")
+
+
+def begin(options) -> tuple[dict, Corpus, Cast]:
+    """The settings, the corpus and the models that the options name."""
+    settings = json.loads(options.settings)
+    device = prepare(settings["device"], settings["threads"])
+    corpus = Corpus.load(options.text, read_json(options.record))
+    return settings, corpus, load_cast(mtp=options.mtp, draft=options.draft, ngram=options.ngram, device=device)
+
+
+def certify(options, settings: dict, cast: Cast) -> None:
+    """Write certificate.json beside the results."""
+    device = cast.target.lm_head.weight.device
+    record = certificate(
+        stage=options.stage,
+        settings=options.settings,
+        code=options.code,
+        device=describe(device),
+        threads=settings["threads"],
+    )
+    write_json(options.output / "certificate.json", record)

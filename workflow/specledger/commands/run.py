@@ -1,0 +1,57 @@
+"""Find the stage's module, read its arguments, and say in one line what went wrong."""
+
+import argparse
+import importlib
+import sys
+import traceback
+from pathlib import Path
+
+from specledger.foundation.errors import UserError
+from specledger.foundation.progress import Log
+
+STAGES = ("corpus", "train", "ngram", "checks", "acceptance", "sweep", "tables", "figures", "page", "paper")
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="specledger", description="Run one stage of the study.")
+    stages = parser.add_subparsers(dest="stage", required=True)
+    asked = arguments[0] if arguments else None
+    for name in STAGES:
+        stage = stages.add_parser(name)
+        if name != asked:  # only the stage that runs is imported, and with it only what it needs
+            continue
+        stage.add_argument("--settings", default="{}", help="the stage's slice of the configuration, as JSON")
+        stage.add_argument("--code", default="", help="the fingerprint of the code, for the certificate")
+        stage.add_argument("--log", type=Path, help="where to write what happens, tracebacks included")
+        module = importlib.import_module(f"specledger.commands.{name}")
+        module.add_arguments(stage)
+        stage.set_defaults(run=module.run)
+    return parser.parse_args(arguments)
+
+
+def main(arguments: list[str]) -> int:
+    """Exit code 0, or 1 after one line on the terminal and the whole traceback in the log."""
+    options = parse(arguments)
+    log = Log(options.log)
+    try:
+        options.run(options, log)
+    except KeyboardInterrupt:
+        log.write(traceback.format_exc())
+        print(f"specledger {options.stage}: interrupted", file=sys.stderr)
+        return 130
+    except Exception as error:
+        log.write(traceback.format_exc())
+        print(f"specledger {options.stage}: {one_line(error, options.log)}", file=sys.stderr, flush=True)
+        return 1
+    return 0
+
+
+def one_line(error: Exception, log: Path | None) -> str:
+    """The user's error as it is; any other with its kind and where its traceback lies."""
+    if isinstance(error, UserError):
+        return str(error)
+    text = " ".join(str(error).split()) or "no message"
+    where = f" (traceback in {log})" if log is not None else ""
+    if isinstance(error, OSError) and error.filename:
+        return f"{error.filename}: {error.strerror}{where}"
+    return f"{type(error).__name__}: {text}{where}"
