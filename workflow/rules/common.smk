@@ -16,15 +16,15 @@ WORKFLOW = Path(workflow.basedir) / "workflow"
 
 
 def prepared():
-    """The corpus file (or ""), its sum, and whether a GPU is used; UserError before any job starts."""
+    """The corpus file (or None), its sum, and whether a GPU is used; UserError before any job starts."""
     configuration.validate(config)
     device = resolve(config["device"])
-    path = os.environ.get("SPECLEDGER_CORPUS") or config["corpus"]["path"] or ""
+    path = os.environ.get("SPECLEDGER_CORPUS") or config["corpus"]["path"]
     for folder in (RESULTS, REPORT):
         there = next(p for p in (folder.absolute(), *folder.absolute().parents) if p.exists())
         if not os.access(there, os.W_OK):
             raise UserError(f"{there}: not writable; run in a folder of yours, or with snakemake --directory FOLDER")
-    if not path:
+    if path is None:
         return path, config["corpus"]["download"]["sha256"], device.startswith("cuda")
     return path, sha256(from_file(Path(path), config["corpus"]["sha256"])), device.startswith("cuda")
 
@@ -40,8 +40,8 @@ except UserError as error:
     sys.exit(f"specledger: {error}")
 
 SEEDS = [int(seed) for seed in config["seeds"]]
-DOWNLOAD = json.dumps(config["corpus"]["download"])
-WANTED_SHA256 = config["corpus"]["sha256"] or ""
+# Where the text lies is no setting of the study, what it says is: only its sum makes a job run again.
+SOURCE = json.dumps({**config["corpus"], "path": CORPUS_PATH})
 GPU = 1 if ON_GPU else 0  # a job on the CPU asks for no GPU, so that --resources gpu=1 doesn't queue it
 
 

@@ -14,5 +14,4 @@ rule corpus:
         ENVIRONMENT
     shell:
         "{PYTHON:q} -m specledger corpus --settings {params.settings:q} --code {params.code} --log {log:q}"
-        " --path {CORPUS_PATH:q} --sha256 {WANTED_SHA256:q} --download {DOWNLOAD:q}"
-        " --text {output.text:q} --record {output.record:q}"
+        " --source {SOURCE:q} --text {output.text:q} --record {output.record:q}"

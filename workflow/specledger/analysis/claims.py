@@ -147,26 +147,28 @@ def decide(claim: Claim, measured: Measured | None, *, quick: bool) -> rules.Ver
         return rules.Verdict(verdict=rules.INCONCLUSIVE, reason="this study does not measure it")
     if quick and claim.trained:
         return rules.Verdict(
-            verdict=rules.INCONCLUSIVE, reason="a quick run trains for few steps, and this needs models trained to the end"
+            verdict=rules.INCONCLUSIVE,
+            reason="a quick run trains for few steps, and this needs models trained to the end",
         )
     return rules.judge(claim.rule, claim.published, measured)
 
 
 def _sentence(claim: Claim, measured: Measured | None, verdict: rules.Verdict) -> str:
     if measured is None:
-        text = verdict.reason[:1].upper() + verdict.reason[1:]
-    else:
-        ends = ""
-        if measured.lo is not None:
-            ends = f", {rules.number(measured.lo)} to {rules.number(measured.hi)}"
-        text = f"Ours is {rules.number(measured.value)} ({measured.interval}{ends}): {verdict.reason}"
+        return verdict.reason[:1].upper() + verdict.reason[1:] + "."
+    ends = f"interval {measured.interval}"
+    if measured.lo is not None:
+        ends = f"{rules.number(measured.lo)} to {rules.number(measured.hi)}; {measured.interval}"
+    elif measured.exact:
+        ends = measured.interval
+    text = f"Ours is {rules.number(measured.value)} ({ends}): {verdict.reason}"
     return f"{text}; {claim.note}." if claim.note else f"{text}."
 
 
 def _published(value: float | list[float] | str) -> str:
     if isinstance(value, list):
-        return " to ".join(f"{end:.10g}" for end in value)
-    return value if isinstance(value, str) else f"{value:.10g}"
+        return " to ".join(map(rules.written, value))
+    return value if isinstance(value, str) else rules.written(value)
 
 
 def judge_all(readings: list[Claim], evidence: Evidence, *, quick: bool) -> pd.DataFrame:

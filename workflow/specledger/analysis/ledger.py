@@ -3,14 +3,15 @@
 import numpy as np
 import pandas as pd
 
-from specledger.analysis.statistics import Interval, exp_t_interval, t_interval
+from specledger.statistics.intervals import Interval, exp_t_interval, t_interval
 from specledger.foundation.errors import UserError
 from specledger.theory.speculation import expected_tokens_per_round, measured_cost_speedup, walltime_speedup
 
 METHOD = ["engine", "context_rule", "drafter", "gamma", "temperature"]
 BLOCK = ["seed", "repeat", "temperature"]
 PARTS = ["draft", "verify", "accept", "other"]
-SHOWN_FIRST = {name: place for place, name in enumerate(("recompute", "cached", "target", "none", "draft", "mtp", "ngram"))}
+ORDER = ("recompute", "cached", "target", "none", "draft", "mtp", "ngram")
+SHOWN_FIRST = {name: place for place, name in enumerate(ORDER)}
 
 LEDGER_COLUMNS = (
     "engine context_rule drafter gamma tree_nodes temperature lossless target_forwards draft_forwards tokens "
@@ -44,13 +45,13 @@ def with_ratios(runs: pd.DataFrame) -> pd.DataFrame:
     twice = plain.duplicated([*BLOCK, "engine"])
     if twice.any():
         row = plain[twice].iloc[0]
-        raise UserError(f"sweep of seed {row.seed}: two plain rows for {row.engine} in repeat {row.repeat}")
+        raise UserError(f"sweep of seed {row['seed']}: two plain rows for {row['engine']} in repeat {row['repeat']}")
     own = plain[[*BLOCK, "engine", "plain_s"]]
     base = plain.loc[plain["engine"] == "recompute", [*BLOCK, "plain_s"]].rename(columns={"plain_s": "recompute_s"})
     table = runs.merge(own, on=[*BLOCK, "engine"], how="left").merge(base, on=BLOCK, how="left")
     if table["plain_s"].isna().any():
         row = table[table["plain_s"].isna()].iloc[0]
-        raise UserError(f"sweep of seed {row.seed}: no plain row for {row.engine} in repeat {row.repeat}")
+        raise UserError(f"sweep of seed {row['seed']}: no plain row for {row['engine']} in repeat {row['repeat']}")
     per_token = table["wall_s"] / table["tokens"]
     return table.assign(
         log_speedup=np.log(table["plain_s"] / per_token),
@@ -167,9 +168,7 @@ def _ledger_row(key: tuple, group: pd.DataFrame, plain_overhead: float) -> dict[
 def ledger_table(by_seed: pd.DataFrame) -> pd.DataFrame:
     """One row per engine, drafter and gamma: means and 95% t intervals over seeds, beside the theory."""
     plain = by_seed[by_seed["drafter"] == "none"].groupby(["engine", "temperature"])["overhead"].mean()
-    rows = [
-        _ledger_row(key, group, plain[key[0], key[-1]]) for key, group in by_seed.groupby(METHOD, sort=True)
-    ]
+    rows = [_ledger_row(key, group, plain[key[0], key[-1]]) for key, group in by_seed.groupby(METHOD, sort=True)]
     table = pd.DataFrame(rows)[LEDGER_COLUMNS]
     return ordered(table, METHOD)
 
@@ -186,8 +185,8 @@ def time_table(by_seed: pd.DataFrame) -> pd.DataFrame:
 def forwards_table(forwards: pd.DataFrame) -> pd.DataFrame:
     """Seconds of single forwards: per seed a median, then mean and t interval over seeds, and c."""
     keys = ["engine", "model", "positions"]
-    rows = [
-        dict(zip(keys, key, strict=True)) | columns_of("seconds", t_interval(group["seconds"])) | {"c": _mean(group["c"])}
-        for key, group in forward_costs(forwards).groupby(keys, sort=True)
-    ]
+    rows = []
+    for key, group in forward_costs(forwards).groupby(keys, sort=True):
+        seconds = columns_of("seconds", t_interval(group["seconds"]))
+        rows.append(dict(zip(keys, key, strict=True)) | seconds | {"c": _mean(group["c"])})
     return ordered(pd.DataFrame(rows)[FORWARD_TABLE_COLUMNS], keys)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from specledger.analysis import statistics
-from specledger.analysis.statistics import Interval
+from specledger.statistics import intervals
+from specledger.statistics.intervals import Interval
 from specledger.analysis.summary import rejected_rows, validation_losses
 from specledger.theory.speculation import expected_tokens_per_round, walltime_speedup
 
@@ -71,8 +71,8 @@ def _over_seeds(values: pd.Series, kind: str, method: str = "t over seeds") -> M
         return None
     if kind == PREDICTION:
         groups = [[value] for value in values]
-        return _measured(statistics.prediction_interval(groups, method="t prediction for one seed"))
-    return _measured(statistics.t_interval(values, method=method))
+        return _measured(intervals.prediction_interval(groups, method="t prediction for one seed"))
+    return _measured(intervals.t_interval(values, method=method))
 
 
 def _rows(evidence: Evidence, engine: str, drafter: str, gamma: int | None = None) -> pd.DataFrame:
@@ -134,19 +134,19 @@ def one_text(evidence: Evidence, *, column: str, engine: str, drafter: str, gamm
     if rows.empty:
         return None
     groups = [group.to_numpy() for _, group in rows.groupby("seed")[column]]
-    return _measured(statistics.prediction_interval(groups, method="t prediction for one text"), " over seeds")
+    return _measured(intervals.prediction_interval(groups, method="t prediction for one text"), " over seeds")
 
 
 @measure
 def alpha_range(evidence: Evidence, *, engine: str, drafter: str) -> Measured | None:
     """Mean acceptance over all gammas; lo and hi are the outermost ends of the rows' own intervals."""
     alphas = [group.dropna() for _, group in _rows(evidence, engine, drafter).groupby("gamma")["alpha"]]
-    rows = [statistics.t_interval(values) for values in alphas if len(values)]
+    rows = [intervals.t_interval(values) for values in alphas if len(values)]
     if not rows:
         return None
     mean = float(np.mean([row.mean for row in rows]))
     if rows[0].lo is None:
-        return _measured(Interval(mean=mean, lo=None, hi=None, n=1, level=statistics.LEVEL, method=""))
+        return _measured(Interval(mean=mean, lo=None, hi=None, n=1, level=intervals.LEVEL, method=""))
     lo, hi = min(row.lo for row in rows), max(row.hi for row in rows)
     return _measured(
         Interval(mean=mean, lo=lo, hi=hi, n=rows[0].n, level=rows[0].level, method="t over seeds"),
@@ -158,7 +158,7 @@ def alpha_range(evidence: Evidence, *, engine: str, drafter: str) -> Measured | 
 def speedup(evidence: Evidence, *, engine: str, drafter: str, gamma: int) -> Measured | None:
     """Plain seconds over the method's, same engine: median log ratio of paired texts, t over seeds."""
     logs = _by_seed(evidence, "log_speedup", engine, drafter, gamma).dropna()
-    return None if logs.empty else _measured(statistics.exp_t_interval(logs))
+    return None if logs.empty else _measured(intervals.exp_t_interval(logs))
 
 
 @measure
@@ -172,7 +172,7 @@ def speedup_lead(
     if mine.empty or not rivals:
         return None
     fastest = max(rivals, key=lambda values: values.mean())
-    return _measured(statistics.exp_t_interval(mine - fastest), ", against the fastest rival")
+    return _measured(intervals.exp_t_interval(mine - fastest), ", against the fastest rival")
 
 
 @measure
@@ -184,7 +184,7 @@ def theory_share(evidence: Evidence, *, engine: str, drafters: list[str]) -> Mea
     predicted = [walltime_speedup(row.alpha, row.gamma, row.c) for row in rows.itertuples()]
     rows = rows.assign(log_share=rows["log_speedup"] - np.log(predicted))
     groups = [group["log_share"] for _, group in rows.groupby(["drafter", "gamma"])]
-    return _measured(statistics.exp_t_interval(max(groups, key=lambda g: g.mean())), ", for the row nearest to theory")
+    return _measured(intervals.exp_t_interval(max(groups, key=lambda g: g.mean())), ", for the row nearest to theory")
 
 
 @measure
@@ -193,7 +193,7 @@ def least_forwards(evidence: Evidence, *, engine: str, drafter: str) -> Measured
     groups = [group for _, group in _rows(evidence, engine, drafter).groupby("gamma")["forwards_per_token"]]
     if not groups:
         return None
-    return _measured(statistics.t_interval(min(groups, key=lambda g: g.mean())), ", for the best gamma")
+    return _measured(intervals.t_interval(min(groups, key=lambda g: g.mean())), ", for the best gamma")
 
 
 @measure
@@ -225,7 +225,9 @@ def rejected(evidence: Evidence, *, level: float) -> Measured:
 
 
 @measure
-def output_distance(evidence: Evidence, *, column: str, over: str | None = None, drafter: str | None = None) -> Measured | None:
+def output_distance(
+    evidence: Evidence, *, column: str, over: str | None = None, drafter: str | None = None
+) -> Measured | None:
     """Geometric mean over positions of a TV column, or of its ratio to another, with t over seeds."""
     rows = evidence.acceptance
     rows = rows if drafter is None else rows[rows["drafter"] == drafter]
@@ -234,7 +236,7 @@ def output_distance(evidence: Evidence, *, column: str, over: str | None = None,
     if values.empty:
         return None
     logs = np.log(values).groupby(rows["seed"]).mean()
-    return _measured(statistics.exp_t_interval(logs), " of the geometric mean over positions")
+    return _measured(intervals.exp_t_interval(logs), " of the geometric mean over positions")
 
 
 @measure

@@ -59,9 +59,7 @@ def read_csv(path: Path, columns: list[str], seed: int) -> pd.DataFrame:
     """A table of one seed with at least `columns`; UserError when it is missing, short or another seed's."""
     try:
         # Only an empty cell is missing: a context may well read "NA".
-        table = pd.read_csv(
-            _require(path), keep_default_na=False, na_values=[""], float_precision="round_trip", encoding="utf-8"
-        )
+        table = pd.read_csv(_require(path), keep_default_na=False, na_values=[""], encoding="utf-8")
     except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
         raise UserError(f"{path}: not a CSV table ({error})") from error
     absent = [column for column in columns if column not in table.columns]

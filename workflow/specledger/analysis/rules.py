@@ -30,8 +30,13 @@ class Verdict:
 
 
 def number(value: float) -> str:
-    """Four significant digits, more where a whole number has them."""
+    """A measured number: four significant digits, more where a whole number has them."""
     return f"{value:.0f}" if float(value).is_integer() and abs(value) < 1e15 else f"{value:.4g}"
+
+
+def written(value: float) -> str:
+    """A number of the claims file as it is written there: a rule is not rounded."""
+    return f"{value:.10g}"
 
 
 def region(rule: dict, published: object) -> tuple[float, float]:
@@ -49,23 +54,24 @@ def region(rule: dict, published: object) -> tuple[float, float]:
         return 1.0, 1.0
     assert kind == "ordering", kind
     # Strictly on its side: a tie is no order.
-    above = rule["side"] == "above"
-    return (math.nextafter(rule["of"], math.inf), math.inf) if above else (-math.inf, math.nextafter(rule["of"], -math.inf))
+    if rule["side"] == "above":
+        return math.nextafter(rule["of"], math.inf), math.inf
+    return -math.inf, math.nextafter(rule["of"], -math.inf)
 
 
 def describe(rule: dict, published: object) -> str:
     """The rule in words, for a table's cell."""
     kind = rule["kind"]
     if kind == "equal_within":
-        return f"equal to {number(published)} within {number(rule['tolerance'])}"
+        return f"equal to {written(published)} within {written(rule['tolerance'])}"
     if kind in ("at_most", "at_least"):
-        return f"{kind.replace('_', ' ')} {number(rule['limit'])}"
+        return f"{kind.replace('_', ' ')} {written(rule['limit'])}"
     if kind == "inside_interval":
-        return f"between {number(rule['low'])} and {number(rule['high'])}"
+        return f"between {written(rule['low'])} and {written(rule['high'])}"
     if kind == "interval_contains":
-        return f"interval contains {number(rule['value'])} and is at most {number(rule['max_width'])} wide"
+        return f"interval contains {written(rule['value'])} and is at most {written(rule['max_width'])} wide"
     if kind == "ordering":
-        return f"{rule['side']} {number(rule['of'])}"
+        return f"{rule['side']} {written(rule['of'])}"
     return {"all_identical": "all identical", "not_comparable": "none: not comparable"}[kind]
 
 
@@ -74,12 +80,12 @@ def _contains(rule: dict, measured: Measured) -> Verdict:
     if width > rule["max_width"]:
         return Verdict(
             verdict=INCONCLUSIVE,
-            reason=f"the interval is {number(width)} wide, more than the {number(rule['max_width'])} that would tell",
+            reason=f"the interval is {number(width)} wide, more than the {written(rule['max_width'])} that would tell",
         )
     inside = measured.lo <= rule["value"] <= measured.hi
     word = "contains" if inside else "does not contain"
     return Verdict(
-        verdict=REPRODUCED if inside else NOT_REPRODUCED, reason=f"the interval {word} {number(rule['value'])}"
+        verdict=REPRODUCED if inside else NOT_REPRODUCED, reason=f"the interval {word} {written(rule['value'])}"
     )
 
 

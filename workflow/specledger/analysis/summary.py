@@ -3,7 +3,8 @@
 import numpy as np
 import pandas as pd
 
-from specledger.analysis.statistics import LEVEL, Interval, holm, paired_t_interval
+from specledger.statistics.goodness import holm
+from specledger.statistics.intervals import LEVEL, Interval, paired_t_interval
 
 REJECTION_LEVEL = 0.001
 

@@ -8,7 +8,7 @@ import pandas as pd
 
 from specledger.analysis import claims, ledger, raw
 from specledger.analysis.measures import Evidence
-from specledger.analysis.statistics import t_interval
+from specledger.statistics.intervals import t_interval
 from specledger.analysis.summary import summarise, validation_losses
 from specledger.foundation.errors import UserError
 
@@ -33,7 +33,7 @@ def _model_row(training: pd.DataFrame, model: str) -> dict:
     for key in SETTINGS:
         if rows[key].nunique() > 1:
             seen = ", ".join(str(value) for value in sorted(rows[key].unique()))
-            raise UserError(f"models/{model}: {key} differs between seeds ({seen}); train them with one set of settings")
+            raise UserError(f"models/{model}: {key} differs between seeds ({seen}); train all with the same")
     losses = {}
     for column in ("validation_loss", "validation_mtp_loss"):
         values = validation_losses(training, model, column)

@@ -9,17 +9,14 @@ from specledger.foundation.records import hash_text, write_json, write_text
 
 
 def add_arguments(parser) -> None:
-    parser.add_argument("--path", help="the user's own text file; empty downloads")
-    parser.add_argument("--download", required=True, help="urls, sha256 and timeout_s, as JSON")
-    parser.add_argument("--sha256", help="the sum that the file at --path must have; empty accepts any")
+    parser.add_argument("--source", required=True, help="path, sha256 and download, as JSON")
     parser.add_argument("--text", type=Path, required=True)
     parser.add_argument("--record", type=Path, required=True)
 
 
 def run(options, log) -> None:
     settings = json.loads(options.settings)
-    source = {**settings, "download": json.loads(options.download), "sha256": options.sha256 or None}
-    text, origin = acquire(source, options.path or None, log.say)
+    text, origin = acquire({**settings, **json.loads(options.source)}, log.say)
     name = origin["origin"]
     check_usable(text, name=name, context=settings["context"], validation_fraction=settings["validation_fraction"])
     vocabulary = Vocabulary.of(text)

@@ -63,15 +63,16 @@ def from_pydoc() -> bytes:
     return "\n\n".join(topics[name] for name in sorted(topics)).encode("utf-8")
 
 
-def acquire(settings: dict, path: str | None, say: Callable[[str], None]) -> tuple[str, dict]:
+def acquire(settings: dict, say: Callable[[str], None]) -> tuple[str, dict]:
     """The text and where it came from: {source, origin, fallback, prompt, sha256, bytes}.
 
     Args:
-        settings: `download` (urls, sha256, timeout_s), `sha256`, `offline_fallback`, `prompt`.
-        path: the user's own file, or None to download.
+        settings: `path` (the user's own file, or None to download) and `sha256` (the sum that it must
+            have, or None), `download` (urls, sha256, timeout_s), `offline_fallback`, `prompt`.
     """
-    if path is not None:
-        raw, source, origin = from_file(Path(path), settings["sha256"]), "file", Path(path).name
+    if settings["path"] is not None:
+        path = Path(settings["path"])
+        raw, source, origin = from_file(path, settings["sha256"]), "file", path.name
     else:
         download = settings["download"]
         got = from_mirrors(download["urls"], download["sha256"], download["timeout_s"], say)

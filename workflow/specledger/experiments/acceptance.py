@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from specledger.analysis.statistics import null_total_variation, pooled_chisquare, total_variation
 from specledger.decoding.drafters import Drafter
 from specledger.decoding.engines import engine
 from specledger.models.llama import Llama
 from specledger.sampling.distributions import Sampling, distribution, draw
 from specledger.sampling.uniforms import Uniforms
 from specledger.sampling.verify import acceptance_probability, verify
+from specledger.statistics.goodness import null_total_variation, pooled_chisquare, total_variation
 
 CHUNK = 20_000
 

@@ -1,0 +1,345 @@
+"""A made-up result folder with every file of the contract, so that the report can be built in seconds.
+
+The numbers are plausible, hang together (eq. (1), Theorem 3.8, Σ min(p, q)) and come from one fixed generator.
+"""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+
+from specledger.theory.speculation import expected_tokens_per_round, measured_cost_speedup, walltime_speedup
+
+SYMBOLS = sorted("\n !$&',-.3:;?ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
+GAMMAS = (1, 2, 3, 4, 6, 8)
+ENGINES = {"recompute": "window", "cached": "sliding"}
+ALPHAS = {"draft": 0.74, "mtp": 0.90, "ngram": 0.66}
+PARAMETERS = {"plain": (742_784, 0), "mtp": (742_784, 230_272), "draft": (54_592, 0)}
+LOSSES = {"plain": 1.524, "mtp": 1.521, "draft": 1.69}
+DRAWS = 200_000
+TEXT = (
+    "What say you, gentle cousin, to the hour?\nThe night is old, and every lamp burns low.\n\nJULIET:\nThen let it burn; "
+    "I have a tongue of fire,\nAnd would be heard above the watchman's bell.\n\nROMEO:\nSpeak softly, love: the orchard walls have ears."
+)
+
+
+def write_csv(path: Path, rows: list[dict], columns: list[str] | None = None) -> None:
+    """Rows as a tidy CSV: None is an empty cell, booleans are true and false."""
+
+    def cell(value: object) -> str:
+        if value is None:
+            return ""
+        if isinstance(value, bool | np.bool_):
+            return "true" if value else "false"
+        return f"{value:.10g}" if isinstance(value, float) else str(value)
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    columns = columns or list(rows[0])
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows([cell(row.get(name)) for name in columns] for row in rows)
+
+
+def write_json(path: Path, value: object) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(value, sort_keys=True, allow_nan=False, ensure_ascii=False), encoding="utf-8")
+
+
+def _around(name: str, mean: float, half: float, n: int) -> dict:
+    alone = n == 1
+    return {name: mean, f"{name}_lo": None if alone else mean - half, f"{name}_hi": None if alone else mean + half}
+
+
+def _histories(folder: Path, seeds: tuple[int, ...], rng: np.random.Generator) -> list[dict]:
+    rows = []
+    for model, (parameters, head) in PARAMETERS.items():
+        for seed in seeds:
+            final = LOSSES[model] + rng.normal(0, 0.004)
+            module = final + 0.006 + rng.normal(0, 0.001) if model == "mtp" else None
+            history = []
+            for step in range(0, 5001, 250):
+                excess = 2.6 * np.exp(-step / 420) + 0.25 * np.exp(-step / 1800)
+                noise = rng.normal(0, 0.003)
+                history.append(
+                    {
+                        "step": step,
+                        "train_loss": final + excess - 0.08 + noise,
+                        "validation_loss": final + excess + (noise if step < 5000 else 0),
+                        "validation_mtp_loss": None if module is None else module + 1.02 * excess,
+                        "learning_rate": 5e-4 * (1 - step / 5600),
+                        "elapsed_s": step * 0.108,
+                    }
+                )
+            write_csv(folder / "models" / model / str(seed) / "history.csv", history)
+            rows.append(
+                {
+                    "seed": seed, "model": model, "parameters": parameters, "head_parameters": head, "steps": 5000,
+                    "chosen_step": 5000, "validation_loss": final, "validation_mtp_loss": module,
+                    "tokens_per_s": 19_000.0, "train_s": 541.3,
+                }
+            )  # fmt: skip
+    write_csv(folder / "tables" / "seeds.csv", sorted(rows, key=lambda row: (row["seed"], row["model"])))
+    return rows
+
+
+def _models(folder: Path, rows: list[dict], n: int) -> None:
+    table = []
+    for model, (parameters, head) in PARAMETERS.items():
+        losses = [row["validation_loss"] for row in rows if row["model"] == model]
+        module = [row["validation_mtp_loss"] for row in rows if row["model"] == model and row["validation_mtp_loss"]]
+        settings = {"parameters": parameters, "head_parameters": head, "steps": 5000, "batch": 32, "learning_rate": 5e-4}
+        table.append(
+            {"model": model, **settings, "n": n, **_around("validation_loss", float(np.mean(losses)), 0.003, n)}
+            | (_around("validation_mtp_loss", float(np.mean(module)), 0.003, n) if module else {})
+        )
+    table.append({"model": "ngram", "n": 1, "validation_loss": 1.6912})
+    columns = list(table[1])
+    write_csv(folder / "tables" / "models.csv", table, columns)
+
+
+def _distributions(rng: np.random.Generator, sharpness: float) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    logits = rng.normal(0, 2.0, len(SYMBOLS)) * sharpness
+    target = np.exp(logits - logits.max())
+    target /= target.sum()
+    drafts = {}
+    for name, noise in (("draft", 0.9), ("mtp", 0.35), ("ngram", 1.2)):
+        draft = target * np.exp(rng.normal(0, noise, len(SYMBOLS)))
+        drafts[name] = draft / draft.sum()
+    return target, drafts
+
+
+def _acceptance(folder: Path, seeds: tuple[int, ...], rng: np.random.Generator, corpus_tail: str) -> None:
+    rows = []
+    for seed in seeds:
+        positions = []
+        for index in range(4):
+            context = f"{corpus_tail}{'abcd'[index]} noble lord, and "
+            target, drafts = _distributions(rng, 0.6 + 0.4 * index)
+            found = {}
+            for name, draft in drafts.items():
+                counts = rng.multinomial(DRAWS, target)
+                beta = float(np.minimum(target, draft).sum())
+                accepted = int(rng.binomial(DRAWS, beta))
+                expected = 0.5 * np.sqrt(2 / (np.pi * DRAWS)) * np.sqrt(target * (1 - target)).sum()
+                rows.append(
+                    {
+                        "seed": seed, "drafter": name, "position": 1000 * index + seed, "context": context,
+                        "temperature": 1.0, "draws": DRAWS, "accepted": accepted, "acceptance": accepted / DRAWS,
+                        "beta": beta, "tv_output": float(0.5 * np.abs(counts / DRAWS - target).sum()),
+                        "tv_expected": float(expected), "tv_q999": float(1.4 * expected),
+                        "tv_draft": float(0.5 * np.abs(draft - target).sum()),
+                        "chi2": float(((counts - DRAWS * target) ** 2 / (DRAWS * target)).sum()), "df": 64,
+                        "p_value": float(rng.uniform(0.01, 1)),
+                    }
+                )  # fmt: skip
+                found[name] = {
+                    "p": target.tolist(), "q": draft.tolist(), "counts": counts.tolist(), "draws": DRAWS, "accepted": accepted,
+                }  # fmt: skip
+            positions.append({"position": 1000 * index + seed, "context": context, "drafters": found})
+        record = {"context": corpus_tail, "positions": positions, "symbols": SYMBOLS}
+        write_json(folder / "acceptance" / str(seed) / "position.json", record)
+    write_csv(folder / "tables" / "acceptance.csv", rows)
+
+
+def _checks(folder: Path, seeds: tuple[int, ...]) -> None:
+    prefix = [
+        {
+            "seed": seed, "model": model, "engine": engine, "precision": precision, "fed_short": 56, "fed_long": 64,
+            "rows": 56, "max_abs_difference": difference,
+        }
+        for seed in seeds
+        for model in ("plain", "mtp", "draft")
+        for engine in ENGINES
+        for precision, difference in (("float32", 0.0 if engine == "recompute" else 2.4e-6), ("float64", 3.6e-15))
+    ]  # fmt: skip
+    write_csv(folder / "tables" / "prefix.csv", prefix)
+    greedy = [
+        {
+            "seed": seed, "engine": engine, "context_rule": rule, "drafter": drafter, "gamma": gamma, "prompt_tokens": 8,
+            "generated_tokens": 48, "identical": True, "first_divergence": None, "top2_margin": None,
+        }
+        for seed in seeds
+        for engine, rule in ENGINES.items()
+        for drafter in ALPHAS
+        for gamma in ((1,) if drafter == "mtp" else GAMMAS)
+    ]  # fmt: skip
+    write_csv(folder / "tables" / "greedy.csv", greedy)
+
+
+def _ledger_row(engine: str, drafter: str, gamma: int, n: int, c: float | None, v: float | None) -> dict:
+    plain_s = {"recompute": 1.31, "cached": 0.84}[engine]
+    row = {
+        "engine": engine, "context_rule": ENGINES[engine], "drafter": drafter, "gamma": gamma, "tree_nodes": gamma,
+        "temperature": 1.0, "lossless": drafter == "none" or engine == "cached", "tokens": 600.0,
+    }  # fmt: skip
+    if drafter == "none":
+        row |= {"target_forwards": 600.0, "draft_forwards": 0.0, **_around("tokens_per_round", 1.0, 0.0, n)}
+        row |= {**_around("wall_s", plain_s, 0.02, n), "speedup": 1.0, "speedup_vs_recompute": 1.31 / plain_s}
+        return row | {"seeds": n, "repeats": 10}
+    alpha = ALPHAS[drafter] - 0.004 * gamma
+    eq1 = expected_tokens_per_round(alpha, gamma)
+    tokens = eq1 * (1 - 0.006 * gamma)
+    model = measured_cost_speedup(tokens_per_round=tokens, plain_s=1.0, verify_s=v, draft_s=c, gamma=gamma)
+    speedup = 0.9 * model
+    return row | {
+        "target_forwards": 600 / tokens, "draft_forwards": gamma * 600 / tokens, **_around("alpha", alpha, 0.008, n),
+        **_around("tokens_per_round", tokens, 0.05 * tokens**0.5, n), **_around("wall_s", plain_s / speedup, 0.02, n),
+        **_around("speedup", speedup, 0.03, n), "speedup_vs_recompute": 1.31 * speedup / plain_s, "c": c, "eq1": eq1,
+        "theorem38": walltime_speedup(alpha, gamma, c), "cost_model": model, "v": v, "seeds": n, "repeats": 10,
+    }  # fmt: skip
+
+
+def _timings(folder: Path, n: int) -> list[dict]:
+    costs = {"draft": 0.29, "mtp": 0.34, "ngram": 0.011}
+    ledger, time, forwards = [], [], []
+    for engine in ENGINES:
+        one = {"recompute": 2.05e-3, "cached": 1.22e-3}[engine]
+        ledger.append(_ledger_row(engine, "none", 0, n, None, None))
+        for positions in (1, *(gamma + 1 for gamma in GAMMAS)):
+            v = 1 + (0.03 if engine == "recompute" else 0.06) * (positions - 1)
+            seconds = _around("seconds", one * v, 0.02 * one, n)
+            forwards.append({"engine": engine, "model": "target", "positions": positions, **seconds, "c": v})
+        for drafter, c in costs.items():
+            forwards.append(
+                {"engine": engine, "model": drafter, "positions": 1, **_around("seconds", c * one, 0.01 * one, n), "c": c}
+            )
+            for gamma in (1,) if drafter == "mtp" else GAMMAS:
+                v = 1 + (0.03 if engine == "recompute" else 0.06) * gamma
+                ledger.append(_ledger_row(engine, drafter, gamma, n, c, v))
+        for row in [row for row in ledger if row["engine"] == engine]:
+            verify = row["target_forwards"] * one * (row.get("v") or 1.0)
+            draft = row["draft_forwards"] * one * (row.get("c") or 0.0)
+            rest = max(0.0, row["wall_s"] - verify - draft)
+            parts = {"draft": draft, "catch_up": None, "verify": verify, "accept": 0.6 * rest, "sync": None, "other": 0.4 * rest}
+            time.append({key: row[key] for key in ("engine", "drafter", "gamma")} | parts | {"wall_s": row["wall_s"]})
+    write_csv(folder / "tables" / "ledger.csv", ledger, list(ledger[1]))
+    write_csv(folder / "tables" / "time.csv", time)
+    write_csv(folder / "tables" / "forwards.csv", forwards)
+    return ledger
+
+
+def _claims(folder: Path, n: int, comparable: bool) -> None:
+    interval = f"t over seeds, 95%, n = {n}" if n > 1 else "none, n = 1"
+    undecided = "inconclusive" if n == 1 else "reproduced"
+    given = [
+        ("parameters-target", "The target has 0.743 million parameters", 1, "742784", "parameters", 742784, 0, "reproduced"),
+        ("prefix-difference", "Feeding 64 characters instead of 56 changes none of the first 56 rows", 1, "0", "logits", 2.4e-6, 0, "reproduced"),
+        ("tv-output", "200,000 draws of the rule lie 0.0005 from p in total variation", 2, "0.0005", "total variation", 0.0031, 0.0004, "not comparable"),
+        ("acceptance-range", "Draft acceptance lies between 0.67 and 0.75 at every gamma", 3, "0.67 to 0.75", "acceptance", 0.741, 0.012, "inconclusive"),
+        ("c-value", "A draft forward takes 0.27 of a target forward", 3, "0.27", "ratio of times", 0.29, 0.01, "not comparable"),
+        ("loss-mtp-target", "The target trained with MTP reaches a validation loss of 1.5276", 4, "1.5276", "nats a character", 1.521, 0.003, undecided),
+        ("loss-draft", "The draft model reaches a validation loss of 1.8862", 4, "1.8862", "nats a character", 1.69, 0.004, "not reproduced"),
+        ("loss-difference", "Training with MTP moves the target's loss by -0.008", 4, "-0.008", "nats a character", -0.003, 0.006, undecided),
+        ("mtp-fastest", "MTP gives the best speed-up, 1.27", 5, "1.27", "speed-up", 1.31, 0.03, undecided),
+        ("greedy-identity", "Greedy speculative decoding gives the text of greedy plain decoding", 5, "all identical", "fraction of texts", 1.0, 0, "reproduced"),
+    ]  # fmt: skip
+    rows = [
+        {
+            "claim": claim, "title": title, "section": section, "source": f"section {section}", "published": published,
+            "unit": unit, "rule": f"within a tolerance of {published}", "measured": float(measured),
+            "lo": measured - half if half and n > 1 else None, "hi": measured + half if half and n > 1 else None,
+            "interval": interval if half else "exact, counted", "verdict": verdict, "why": f"Ours is {measured:.4g}: judged by its rule.",
+        }
+        for claim, title, section, published, unit, measured, half, verdict in given
+    ]  # fmt: skip
+    write_csv(folder / "tables" / "claims.csv", rows if comparable else [], list(rows[0]))
+
+
+def _sample(folder: Path, seeds: tuple[int, ...], rng: np.random.Generator) -> None:
+    for seed in seeds:
+        tokens, number = [], 0
+        while len(tokens) < 600:
+            number += 1
+            text = TEXT[len(tokens) % len(TEXT)]
+            following = TEXT[(len(tokens) + 1) % len(TEXT)]
+            if rng.uniform() < ALPHAS["mtp"]:
+                tokens.append({"text": text, "kind": "accepted", "round": number})
+                tokens.append({"text": following, "kind": "sampled", "round": number})
+            else:
+                tokens.append({"text": text, "kind": "resampled", "round": number})
+        record = {"engine": "cached", "drafter": "mtp", "gamma": 1, "prompt": "ROMEO:\n", "tokens": tokens[:600]}
+        write_json(folder / "sweep" / str(seed) / "sample.json", record)
+
+
+def _summary(folder: Path, rows: list[dict], ledger: list[dict], seeds: tuple[int, ...]) -> None:
+    n = len(seeds)
+    losses = {(row["model"], row["seed"]): row["validation_loss"] for row in rows}
+    values = {str(seed): losses["mtp", seed] - losses["plain", seed] for seed in seeds}
+    mean = float(np.mean(list(values.values())))
+    methods = [row for row in ledger if row["drafter"] != "none"]
+
+    def speed(row: dict) -> dict:
+        keys = ("engine", "drafter", "gamma", "speedup")
+        return {key: row[key] for key in keys} | {"lo": row["speedup_lo"], "hi": row["speedup_hi"]}
+
+    most = max(methods, key=lambda row: row["tokens_per_round"])
+    difference = {"mean": mean, "method": "paired t over seeds", "level": 0.95, "n": n, "values": values}
+    difference |= {"lo": None if n == 1 else mean - 0.004, "hi": None if n == 1 else mean + 0.004}
+    checks = n * len(ENGINES) * (1 + 2 * len(GAMMAS))
+    write_json(
+        folder / "tables" / "summary.json",
+        {
+            "paired_difference": difference,
+            "best": speed(max(methods, key=lambda row: row["speedup"])),
+            "slowest": speed(min(methods, key=lambda row: row["speedup"])),
+            "most_tokens": {key: most[key] for key in ("drafter", "gamma", "engine", "tokens_per_round")},
+            "interval": {"method": "t over seeds", "level": 0.95, "n": n},
+            "prefix_max": 2.4e-6, "prefix_max_float64": 3.6e-15, "greedy_identical": checks, "greedy_total": checks,
+            "acceptance_rows": 12 * n, "acceptance_rejected": 0,
+            "c": {engine: {"draft": 0.29, "mtp": 0.34, "ngram": 0.011} for engine in ENGINES},
+        },
+    )  # fmt: skip
+
+
+def write_synthetic_study(
+    folder: Path, seeds: tuple[int, ...] = (1, 2, 3), *, tiny_shakespeare: bool = True, corpus_tail: str = "Speak, "
+) -> dict:
+    """Write the result files of a study into `folder` and return the provenance that the renderers take.
+
+    Args:
+        folder: results/<study>. seeds: one whole study each. tiny_shakespeare: False gives the fallback corpus
+        and an empty claims.csv. corpus_tail: text that each context begins with, for hostile corpora.
+    """
+    folder, seeds = Path(folder), tuple(seeds)
+    rng = np.random.default_rng(7)
+    write_json(
+        folder / "corpus" / "corpus.json",
+        {
+            "source": "download" if tiny_shakespeare else "pydoc",
+            "origin": "raw.githubusercontent.com" if tiny_shakespeare else "pydoc_data.topics of CPython 3.11",
+            "sha256": "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed", "bytes": 1_115_394,
+            "characters": 1_115_394, "vocabulary": SYMBOLS, "train_characters": 1_003_854,
+            "validation_characters": 111_540, "prompt": "ROMEO:\n", "tiny_shakespeare": tiny_shakespeare,
+            "fallback": not tiny_shakespeare,
+        },
+    )  # fmt: skip
+    rows = _histories(folder, seeds, rng)
+    _models(folder, rows, len(seeds))
+    _acceptance(folder, seeds, rng, corpus_tail)
+    _checks(folder, seeds)
+    ledger = _timings(folder, len(seeds))
+    _claims(folder, len(seeds), tiny_shakespeare)
+    _sample(folder, seeds, rng)
+    _summary(folder, rows, ledger, seeds)
+    return synthetic_provenance(seeds)
+
+
+def synthetic_provenance(seeds: tuple[int, ...]) -> dict:
+    """What the command line hands to the renderers for such a folder."""
+    return {
+        "study": "study", "quick": False, "settings_hash": "3f9c1be2a0d44d6e",
+        "commit": "55ad44d0c3a1f1b7a9f3f2f7c2f7d1f0a2b4c6d8", "dirty": False, "seeds": list(seeds),
+        "devices": ["NVIDIA GeForce RTX 4090"], "threads": [2],
+        "versions": {"python": "3.11.9", "torch": "2.13.0", "numpy": "2.4.6", "pandas": "3.1.1", "typst": "0.15.2"},
+        "platform": "Linux-6.1.0-x86_64", "train_s": 3 * 541.3 * len(seeds), "sweep_s": 412.0 * len(seeds),
+        "stale": [], "missing": [], "mixed": [],
+        "config": {
+            "study": "study", "seeds": list(seeds), "device": "auto", "threads": 2,
+            "corpus": {"path": None, "offline_fallback": "pydoc", "prompt": "ROMEO:\n"},
+            "model": {"context": 64, "target": {"layers": 4, "width": 128}, "draft": {"layers": 1, "width": 64}},
+            "training": {"mtp_weight": 0.3, "target": {"steps": 5000, "betas": [0.9, 0.95]}},
+            "sampling": {"temperature": 1.0, "top_k": None}, "sweep": {"tokens": 600, "repeats": 10},
+        },
+    }  # fmt: skip

@@ -1,0 +1,149 @@
+"""Figures of the ledger: tokens a round, speed-up, and where the time goes, one panel an engine."""
+
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, FuncFormatter
+
+from specledger.reporting.labels import DRAFTERS, ENGINES, PARTS
+from specledger.reporting.style import GRID, INK, MARKER, PART, drafter_colour
+from specledger.reporting.tables import Row, Table
+
+WIDTH = 7.6
+DASH = (0, (3.5, 2))
+
+
+def methods(ledger: Table, engine: str) -> dict[str, list[Row]]:
+    """The speculative rows of an engine by drafter, in order of gamma."""
+    rows = [row for row in ledger.where(engine=engine) if row["drafter"] != "none"]
+    found: dict[str, list[Row]] = {}
+    for row in sorted(rows, key=lambda row: row["gamma"]):
+        found.setdefault(row["drafter"], []).append(row)
+    return {name: found[name] for name in sorted(found, key=lambda name: list(DRAFTERS).index(name) if name in DRAFTERS else 99)}
+
+
+def _panels(count: int, height: float) -> tuple[Figure, list[Axes]]:
+    figure = Figure(figsize=(WIDTH, height), layout="constrained")
+    axes = figure.subplots(1, count, sharey=True, squeeze=False)[0]
+    figure.get_layout_engine().set(wspace=0.06)
+    return figure, list(axes)
+
+
+def _line(axis: Axes, rows: Sequence[Row], column: str, **style) -> None:
+    known = [(row["gamma"], row[column]) for row in rows if row[column] is not None]
+    if len(known) == 1:  # one gamma makes no line: a short bar through it
+        (gamma, value) = known[0]
+        known = [(gamma - 0.28, value), (gamma + 0.28, value)]
+    if known:
+        axis.plot(*zip(*known, strict=True), **style)
+
+
+def _points(axis: Axes, rows: Sequence[Row], column: str, drafter: str, shift: float) -> None:
+    for row in rows:
+        value, lo, hi = (row[name] for name in (column, f"{column}_lo", f"{column}_hi"))
+        if value is None:
+            continue
+        colour = drafter_colour(drafter)
+        if lo is not None and hi is not None:
+            axis.plot([row["gamma"] + shift] * 2, [lo, hi], color=colour, linewidth=1.5, solid_capstyle="butt", zorder=3)
+        axis.plot(
+            row["gamma"] + shift, value, MARKER.get(drafter, "o"), color=colour, markersize=5.6, markeredgewidth=0, zorder=4
+        )
+
+
+def _gamma_axis(axis: Axes, rows: Sequence[Row]) -> None:
+    gammas = sorted({row["gamma"] for row in rows})
+    axis.xaxis.set_major_locator(FixedLocator(gammas))
+    axis.set_xlabel("γ, guesses a round")
+    axis.set_xlim(min(gammas) - 0.6, max(gammas) + 0.6)
+    axis.grid(False, axis="x")
+
+
+def _legend(figure: Figure, drafters: Sequence[str], lines: dict[str, str | tuple]) -> None:
+    handles = [
+        Line2D([], [], linestyle="", marker=MARKER.get(name, "o"), color=drafter_colour(name), label=DRAFTERS.get(name, name))
+        for name in drafters
+    ]
+    handles += [Line2D([], [], color=INK, linewidth=1.4, linestyle=style, label=label) for label, style in lines.items()]
+    figure.legend(handles=handles, loc="outside upper left", ncols=len(handles), handletextpad=0.5, columnspacing=1.5)
+
+
+def _by_engine(ledger: Table, column: str, lines: dict[str, tuple[str, str | tuple]]) -> Figure:
+    engines = ledger.values("engine")
+    figure, axes = _panels(len(engines), 3.7)
+    seen: dict[str, None] = {}
+    for axis, engine in zip(axes, engines, strict=True):
+        found = methods(ledger, engine)
+        for index, (drafter, rows) in enumerate(found.items()):
+            seen[drafter] = None
+            for theory, style in lines.values():
+                _line(axis, rows, theory, color=drafter_colour(drafter), linestyle=style, linewidth=1.4, alpha=0.85)
+            _points(axis, rows, column, drafter, 0.09 * (index - (len(found) - 1) / 2))
+        if found:
+            _gamma_axis(axis, [row for rows in found.values() for row in rows])
+        axis.set_title(ENGINES.get(engine, engine))
+    _legend(figure, list(seen), {label: style for label, (_, style) in lines.items()})
+    return figure
+
+
+def draw_tokens_per_round(ledger: Table) -> Figure:
+    """Measured tokens a round with intervals over eq. (1) at each row's own alpha."""
+    figure = _by_engine(ledger, "tokens_per_round", {"eq. (1)": ("eq1", "-")})
+    figure.axes[0].set_ylabel("tokens a round")
+    figure.axes[0].set_ylim(bottom=1)
+    return figure
+
+
+def draw_wall_clock(ledger: Table) -> Figure:
+    """Measured speed-up with intervals beside Theorem 3.8 and the measured-cost model."""
+    lines = {"Theorem 3.8": ("theorem38", "-"), "measured cost": ("cost_model", DASH)}
+    figure = _by_engine(ledger, "speedup", lines)
+    for axis in figure.axes:
+        axis.axhline(1, color=INK, linewidth=1.1, zorder=1)
+        axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}×"))
+        axis.set_ylim(bottom=0)
+    figure.axes[0].set_ylabel("speed-up over plain decoding")
+    return figure
+
+
+def _label(row: Row) -> str:
+    name = DRAFTERS.get(row["drafter"], row["drafter"])
+    return name if row["drafter"] == "none" else f"{name}, γ = {row['gamma']}"
+
+
+def _engine_bars(axis: Axes, rows: Sequence[Row]) -> None:
+    for place, row in enumerate(rows):
+        left = 0.0
+        for part in PARTS:
+            value = row[part] or 0.0
+            if value > 0:
+                axis.barh(place, value, left=left, height=0.72, color=PART[part], linewidth=0)
+            left += value
+    axis.set_yticks(range(len(rows)), [_label(row) for row in rows])
+    axis.set_ylim(len(rows) - 0.4, -0.6)
+    axis.grid(False, axis="y")
+    axis.set_xlabel("seconds a text")
+    plain = [row["wall_s"] for row in rows if row["drafter"] == "none" and row["wall_s"] is not None]
+    if plain:
+        axis.axvline(plain[0], color=INK, linewidth=1.0, linestyle=DASH)
+
+
+def draw_time_parts(time: Table) -> Figure:
+    """Stacked seconds of a text by part, a bar a method."""
+    engines = time.values("engine")
+    groups = [time.where(engine=engine) for engine in engines]
+    figure = Figure(figsize=(WIDTH, 1.3 + 0.235 * max(map(len, groups))), layout="constrained")
+    shared = len({tuple(map(_label, rows)) for rows in groups}) == 1
+    axes = figure.subplots(1, len(engines), sharey=shared, squeeze=False)[0]
+    for axis, engine, rows in zip(axes, engines, groups, strict=True):
+        _engine_bars(axis, rows)
+        axis.set_title(ENGINES.get(engine, engine))
+    used = [part for part in PARTS if any((row[part] or 0) > 0 for rows in groups for row in rows)]
+    handles = [Line2D([], [], linestyle="", marker="s", markersize=8, color=PART[part], label=PARTS[part]) for part in used]
+    handles.append(Line2D([], [], color=INK, linewidth=1.0, linestyle=DASH, label="plain decoding, total"))
+    figure.legend(handles=handles, loc="outside upper left", ncols=len(handles), handletextpad=0.4, columnspacing=1.4)
+    for axis in axes:
+        axis.spines["left"].set_color(GRID)
+    return figure

@@ -1,0 +1,121 @@
+"""Figures of the trained models: learning curves, and plain against MTP by seed."""
+
+from collections.abc import Mapping, Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from specledger.reporting.labels import MODELS
+from specledger.reporting.drawing_ledger import WIDTH
+from specledger.reporting.style import GRID, INK, MODEL
+from specledger.reporting.tables import Row, Table
+
+MAX_POINTS = 120
+
+
+def _curve(rows: Sequence[Row], column: str) -> list[tuple[float, float]]:
+    """The steps at which a loss was measured, thinned evenly to at most MAX_POINTS."""
+    points = [(row["step"], row[column]) for row in rows if row.get(column) is not None]
+    if len(points) <= MAX_POINTS:
+        return points
+    last = len(points) - 1
+    return [points[round(index * last / (MAX_POINTS - 1))] for index in range(MAX_POINTS)]
+
+
+def _mean(curves: Sequence[list[tuple[float, float]]]) -> list[tuple[float, float]]:
+    """The mean over seeds at steps that every seed has."""
+    values: dict[float, list[float]] = {}
+    for step, value in (point for curve in curves for point in curve):
+        values.setdefault(step, []).append(value)
+    return [(step, sum(found) / len(found)) for step, found in sorted(values.items()) if len(found) == len(curves)]
+
+
+def _spread(ends: list[float], least: float, low: float, high: float) -> list[float]:
+    """Heights for labels near `ends`, at least `least` apart and inside [low, high]; `ends` ascend."""
+    places = list(ends)
+    for index in range(1, len(places)):
+        places[index] = max(places[index], places[index - 1] + least)
+    over = max(0.0, places[-1] - high)
+    return [max(low, place - over) for place in places]
+
+
+def draw_learning_curves(histories: Mapping[str, Mapping[int, Sequence[Row]]]) -> Figure:
+    """Validation loss by step: every seed thin, the mean thick, its name at its end."""
+    figure = Figure(figsize=(WIDTH, 3.9), layout="constrained")
+    axis = figure.subplots()
+    wanted = [(model, model, "validation_loss") for model in histories] + [("module", "mtp", "validation_mtp_loss")]
+    ends, lowest, at_quarter = [], [], []
+    for name, model, column in wanted:
+        curves = [curve for rows in histories[model].values() if (curve := _curve(rows, column))]
+        mean = _mean(curves) if curves else []
+        if not mean:
+            continue
+        for curve in curves:
+            axis.plot(*zip(*curve, strict=True), color=MODEL[name], linewidth=0.6, alpha=0.45)
+        style = "--" if name == "module" else "-"
+        axis.plot(*zip(*mean, strict=True), color=MODEL[name], linewidth=2.0, linestyle=style)
+        ends.append((mean[-1][1], name, mean[-1][0]))
+        lowest.append(min(value for _, value in mean))
+        # The first steps fall off a cliff that would squeeze everything else: the axis starts below it.
+        at_quarter.append(mean[min(len(mean) - 1, max(1, len(mean) // 8))][1])
+    low, high = min(lowest), max(at_quarter)
+    margin = 0.08 * (high - low) or 0.05
+    axis.set_ylim(low - margin, high + margin)
+    _name_ends(axis, sorted(ends), (low, high))
+    axis.set_xlabel("training step")
+    axis.set_ylabel("validation loss, nats a character")
+    return figure
+
+
+def _name_ends(axis: Axes, ends: list[tuple[float, str, float]], limits: tuple[float, float]) -> None:
+    least = 0.075 * (axis.get_ylim()[1] - axis.get_ylim()[0])
+    places = _spread([value for value, _, _ in ends], least, *limits)
+    last = max(step for _, _, step in ends)
+    for (value, name, step), place in zip(ends, places, strict=True):
+        axis.annotate(
+            f"{MODELS[name]}  {value:.3f}", (step, value), (last * 1.035, place), va="center", ha="left", fontsize=9,
+            color=INK, annotation_clip=False, arrowprops={"arrowstyle": "-", "color": MODEL[name], "linewidth": 1.2, "shrinkB": 2},
+        )  # fmt: skip
+    axis.set_xlim(-0.01 * last, last * 1.36)
+    axis.spines["bottom"].set_bounds(0, last)
+    axis.set_xticks([tick for tick in axis.get_xticks() if 0 <= tick <= last])
+
+
+def draw_seeds(seeds: Table, difference: Mapping) -> Figure:
+    """Plain against MTP, joined by seed; beside it the differences with their mean and interval."""
+    losses = {(row["model"], row["seed"]): row["validation_loss"] for row in seeds.rows}
+    numbers = [seed for seed in seeds.values("seed") if {("plain", seed), ("mtp", seed)} <= losses.keys()]
+    figure = Figure(figsize=(WIDTH, 3.5), layout="constrained")
+    left, right = figure.subplots(1, 2, gridspec_kw={"width_ratios": [1, 1.35]})
+    for seed in numbers:
+        pair = [losses["plain", seed], losses["mtp", seed]]
+        left.plot([0, 1], pair, color=GRID, linewidth=1, zorder=1)
+        left.plot(0, pair[0], "s", color=MODEL["plain"], markersize=5.5, markeredgewidth=0)
+        left.plot(1, pair[1], "D", color=MODEL["mtp"], markersize=5.5, markeredgewidth=0)
+    left.set_xticks([0, 1], ["without MTP", "with MTP"])
+    left.set_xlim(-0.35, 1.35)
+    left.set_ylabel("validation loss, nats")
+    left.set_title("Each seed's two targets")
+    left.grid(False, axis="x")
+    _differences(right, numbers, [losses["mtp", seed] - losses["plain", seed] for seed in numbers], difference)
+    return figure
+
+
+def _differences(axis: Axes, seeds: Sequence[int], values: Sequence[float], difference: Mapping) -> None:
+    axis.axhline(0, color=INK, linewidth=1.1, zorder=1)
+    places = range(len(seeds))
+    axis.vlines(places, 0, values, color=MODEL["mtp"], linewidth=1.4)
+    axis.plot(places, values, "D", color=MODEL["mtp"], markersize=5.5, markeredgewidth=0)
+    after = len(seeds) + 0.4
+    mean, lo, hi = difference["mean"], difference.get("lo"), difference.get("hi")
+    if lo is not None and hi is not None:
+        axis.plot([after, after], [lo, hi], color=INK, linewidth=2.2, solid_capstyle="butt")
+    if mean is not None:
+        axis.plot(after, mean, "o", color=INK, markersize=7.5, markeredgewidth=0)
+    step = max(1, len(seeds) // 12)
+    shown = list(places)[::step]
+    axis.set_xticks([*shown, after], [*(str(seeds[place]) for place in shown), "mean"])
+    axis.set_xlim(-0.7, after + 0.7)
+    axis.set_xlabel("seed")
+    axis.set_title("Difference, MTP minus plain")
+    axis.grid(False, axis="x")

@@ -1,0 +1,45 @@
+"""The figures of a study, drawn from its result files: theory is a line, a measurement a marker with its interval."""
+
+from pathlib import Path
+
+import matplotlib
+from matplotlib.figure import Figure
+
+from specledger.reporting import drawing_ledger
+from specledger.reporting.drawing_models import draw_learning_curves, draw_seeds
+from specledger.reporting.drawing_rule import draw_acceptance_rule
+from specledger.reporting.style import RC, save
+from specledger.reporting.study import first_seed, read_positions
+from specledger.reporting.tables import read_object, read_table, read_tables
+
+MODELS = ("plain", "mtp", "draft")
+HISTORY = "step validation_loss"
+
+
+def _histories(results: Path, seeds: tuple[int, ...]) -> dict[str, dict[int, tuple]]:
+    """Rows of history.csv by model and seed, for exactly the seeds of the tables."""
+    return {
+        model: {seed: read_table(results / "models" / model / str(seed) / "history.csv", HISTORY).rows for seed in seeds}
+        for model in MODELS
+    }
+
+
+def draw_all(results: Path, figures: Path) -> None:
+    """Draw every figure of results/<study> into `figures`; UserError names the first result file that is missing."""
+    results, figures = Path(results), Path(figures)
+    tables = read_tables(results)
+    summary = read_object(results / "tables" / "summary.json")
+    seeds = tables["seeds"].values("seed")
+    positions = read_positions(results, first_seed(tables))
+    histories = _histories(results, seeds)
+    with matplotlib.rc_context(RC):
+        drawn: dict[str, Figure] = {
+            "acceptance_rule": draw_acceptance_rule(positions),
+            "tokens_per_round": drawing_ledger.draw_tokens_per_round(tables["ledger"]),
+            "wall_clock": drawing_ledger.draw_wall_clock(tables["ledger"]),
+            "time_parts": drawing_ledger.draw_time_parts(tables["time"]),
+            "learning_curves": draw_learning_curves(histories),
+            "seeds": draw_seeds(tables["seeds"], summary["paired_difference"]),
+        }
+        for name, figure in drawn.items():
+            save(figure, figures / f"{name}.svg")

@@ -1,0 +1,137 @@
+"""Numbers in words: both renderers format through here, so that the page and the PDF agree to the digit."""
+
+import math
+
+MISSING = "–"
+MINUS = "\u2212"
+SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+VISIBLE = {"\n": "↵", " ": "␣", "\t": "⇥", "\r": "␍"}
+
+
+def known(value: object) -> bool:
+    """Whether a cell holds something: None, empty text and NaN do not."""
+    if value is None or value == "":
+        return False
+    return not (isinstance(value, float) and math.isnan(value))
+
+
+def _signed(text: str) -> str:
+    """A true minus sign; a rounded zero carries none."""
+    if not text.strip("-0.,"):
+        text = text.lstrip("-")
+    return text.replace("-", MINUS)
+
+
+def number(value: float | None, decimals: int = 3) -> str:
+    """Fixed decimals; an en dash where there is none."""
+    if not known(value):
+        return MISSING
+    if math.isinf(value):
+        return "∞" if value > 0 else f"{MINUS}∞"
+    text = f"{value:,.{decimals}f}" if abs(value) >= 10000 else f"{value:.{decimals}f}"
+    return _signed(text)
+
+
+def whole(value: float | None) -> str:
+    """A whole number, its thousands apart."""
+    return number(value, 0)
+
+
+def scientific(value: float | None, digits: int = 2) -> str:
+    """A number as a × 10ⁿ with `digits` significant digits."""
+    if not known(value) or math.isinf(value) or value == 0:
+        return number(value, 0)
+    mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
+    return f"{_signed(mantissa)} × 10{str(int(exponent)).translate(SUPERSCRIPTS)}"
+
+
+def small(value: float | None, decimals: int = 4) -> str:
+    """Fixed decimals, or powers of ten where those would read as zero."""
+    if known(value) and 0 < abs(value) < 0.5 * 10**-decimals:
+        return scientific(value)
+    return number(value, decimals)
+
+
+def reading(value: float | None, decimals: int = 4) -> str:
+    """A measured number of any unit: about four significant digits, whole numbers as they are."""
+    if not known(value):
+        return MISSING
+    if float(value).is_integer() and abs(value) < 1e15:
+        return whole(value)
+    size = math.floor(math.log10(abs(value))) if math.isfinite(value) else 0
+    return small(value, max(0, min(decimals, 3 - size)))
+
+
+def p_value(value: float | None) -> str:
+    """A p-value to three decimals; below .001 as a power of ten."""
+    if known(value) and value == 0:
+        return "< 10⁻³⁰⁰"
+    return scientific(value) if known(value) and value < 0.001 else number(value, 3)
+
+
+def interval(lo: float | None, hi: float | None, form=number, **options) -> str:
+    """[lo, hi] in the given form; empty where one seed gives none."""
+    if not known(lo) or not known(hi):
+        return ""
+    return f"[{form(lo, **options)}, {form(hi, **options)}]"
+
+
+def times(value: float | None, decimals: int = 2) -> str:
+    """A speed-up."""
+    return f"{number(value, decimals)}×" if known(value) else MISSING
+
+
+def percent(value: float | None, decimals: int = 0) -> str:
+    return f"{number(100 * value, decimals)}%" if known(value) else MISSING
+
+
+def milliseconds(value: float | None) -> str:
+    """Seconds, written in ms to three significant digits."""
+    if not known(value) or value <= 0:
+        return MISSING
+    scaled = 1000 * value
+    return number(scaled, max(0, min(4, 2 - math.floor(math.log10(scaled)))))
+
+
+def duration(value: float | None) -> str:
+    """Seconds in the two largest units that a reader thinks in."""
+    if not known(value) or value < 0:
+        return MISSING
+    if value < 60:
+        return f"{value:.0f} s" if value >= 10 else f"{value:.1f} s"
+    minutes = round(value / 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours == 0:
+        return f"{minutes} min"
+    return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+
+
+def symbol(character: str) -> str:
+    """A character of the vocabulary that can be seen: newline, space and tab get signs."""
+    if character in VISIBLE:
+        return VISIBLE[character]
+    return character if character.isprintable() else f"U+{ord(character):04X}"
+
+
+def visible(text: str) -> str:
+    """A short text on one line, its newlines shown."""
+    return "".join(" " if one == " " else symbol(one) for one in text)
+
+
+def listed(items: list[str], last: str = "and") -> str:
+    """a, b and c."""
+    items = [str(item) for item in items]
+    if len(items) < 2:
+        return "".join(items)
+    return f"{', '.join(items[:-1])} {last} {items[-1]}"
+
+
+def runs(seeds: list[int]) -> str:
+    """1–8, 11: seeds in order, consecutive ones as a range."""
+    groups: list[list[int]] = []
+    for seed in sorted(seeds):
+        if groups and seed == groups[-1][-1] + 1:
+            groups[-1].append(seed)
+        else:
+            groups.append([seed])
+    return ", ".join(f"{g[0]}–{g[-1]}" if len(g) > 2 else ", ".join(map(str, g)) for g in groups)

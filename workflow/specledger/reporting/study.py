@@ -1,0 +1,94 @@
+"""One study, read once: everything that both renderers show comes out of this frozen object."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from specledger.foundation.errors import UserError
+from specledger.reporting.tables import Row, Table, read_object, read_tables, require
+
+FIGURES = ("acceptance_rule", "tokens_per_round", "wall_clock", "learning_curves", "seeds", "time_parts")
+SUMMARY_KEYS = (
+    "paired_difference best most_tokens interval prefix_max greedy_identical greedy_total acceptance_rows "
+    "acceptance_rejected"
+).split()
+PROVENANCE_KEYS = (
+    "study quick config settings_hash commit dirty seeds devices threads versions platform train_s sweep_s stale "
+    "missing mixed"
+).split()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """The tables, the summary, the corpus' record, one seed's positions and sample, figures, provenance."""
+
+    results: Path
+    tables: Mapping[str, Table]
+    summary: Mapping
+    corpus: Mapping
+    positions: Mapping
+    sample: Mapping
+    figures: Mapping[str, str]
+    provenance: Mapping
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        return tuple(self.tables["seeds"].values("seed"))
+
+    @property
+    def shown_seed(self) -> int:
+        """The seed whose position and sample are printed: the first."""
+        return min(self.seeds)
+
+    @property
+    def level(self) -> float:
+        return self.summary["interval"].get("level") or 0.95
+
+    def method(self, engine: str, drafter: str, gamma: int) -> Row:
+        """One row of the ledger."""
+        rows = self.tables["ledger"].where(engine=engine, drafter=drafter, gamma=gamma)
+        if not rows:
+            raise UserError(f"{self.results / 'tables/ledger.csv'}: no row for {engine}, {drafter}, gamma {gamma}")
+        return rows[0]
+
+
+def checked(values: Mapping, keys: list[str] | tuple[str, ...], where: object) -> Mapping:
+    """`values`, frozen; UserError names the key that is not there."""
+    absent = [key for key in keys if key not in values]
+    if absent:
+        raise UserError(f"{where}: key {absent[0]} is missing")
+    return MappingProxyType(dict(values))
+
+
+def first_seed(tables: Mapping[str, Table]) -> int:
+    return min(tables["seeds"].values("seed"))
+
+
+def read_positions(results: Path, seed: int) -> Mapping:
+    """acceptance/{seed}/position.json, with at least one position and one drafter."""
+    path = results / "acceptance" / str(seed) / "position.json"
+    record = checked(read_object(path), ("positions", "symbols"), path)
+    if not record["positions"] or not record["positions"][0].get("drafters"):
+        raise UserError(f"{path}: holds no position")
+    return record
+
+
+def load(results: Path, figures: Path, provenance: Mapping) -> Study:
+    """Read results/<study> and the figures; UserError names the first file or key that is missing."""
+    results, figures = Path(results), Path(figures)
+    tables = read_tables(results)
+    seed = first_seed(tables)
+    summary_path, corpus_path = results / "tables" / "summary.json", results / "corpus" / "corpus.json"
+    sample_path = results / "sweep" / str(seed) / "sample.json"
+    paths = {name: figures / f"{name}.svg" for name in FIGURES}
+    return Study(
+        results=results,
+        tables=tables,
+        summary=checked(read_object(summary_path), SUMMARY_KEYS, summary_path),
+        corpus=checked(read_object(corpus_path), ("origin", "sha256", "tiny_shakespeare", "fallback"), corpus_path),
+        positions=read_positions(results, seed),
+        sample=checked(read_object(sample_path), ("prompt", "tokens", "engine"), sample_path),
+        figures=MappingProxyType({name: require(path).read_text(encoding="utf-8") for name, path in paths.items()}),
+        provenance=checked(provenance, PROVENANCE_KEYS, "provenance of the report"),
+    )

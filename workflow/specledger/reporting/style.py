@@ -1,0 +1,49 @@
+"""How figures look: one fixed Okabe–Ito colour a drafter, text as paths, the same bytes each time."""
+
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+from matplotlib import font_manager, ft2font  # noqa: E402
+from matplotlib.figure import Figure  # noqa: E402
+
+# The page replaces these two by its own ink, so that a figure is as readable in the dark as in the light.
+INK, GRID = "#1c1d21", "#86888f"
+
+DRAFTER = {"none": INK, "target": INK, "draft": "#0072b2", "mtp": "#d55e00", "ngram": "#009e73"}
+MODEL = {"plain": INK, "mtp": DRAFTER["mtp"], "module": "#cc79a7", "draft": DRAFTER["draft"]}
+MARKER = {"none": "s", "draft": "o", "mtp": "D", "ngram": "^"}
+PART = {
+    "draft": "#e69f00", "catch_up": "#f0e442", "verify": "#56b4e9", "accept": "#cc79a7", "sync": "#999999", "other": "#b8bac0",
+}  # fmt: skip
+SPARE = ("#cc79a7", "#e69f00", "#56b4e9", "#f0e442")
+
+RC = {
+    "svg.hashsalt": "specledger", "svg.fonttype": "path", "font.family": "DejaVu Sans", "font.size": 9.5,
+    "axes.edgecolor": GRID, "axes.labelcolor": INK, "axes.titlecolor": INK, "axes.titlesize": 10.5, "axes.titleweight": "bold",
+    "axes.titlelocation": "left", "axes.linewidth": 0.8, "axes.spines.top": False, "axes.spines.right": False,
+    "axes.grid": True, "axes.axisbelow": True, "grid.color": GRID, "grid.alpha": 0.28, "grid.linewidth": 0.7,
+    "xtick.color": INK, "ytick.color": INK, "xtick.labelsize": 9, "ytick.labelsize": 9, "xtick.major.size": 0,
+    "ytick.major.size": 0, "text.color": INK, "legend.frameon": False, "legend.fontsize": 9, "hatch.linewidth": 0.9,
+    "lines.linewidth": 1.6, "figure.facecolor": "none", "axes.facecolor": "none", "savefig.facecolor": "none",
+    "axes.unicode_minus": True, "mathtext.fontset": "stix", "path.simplify": False,
+}  # fmt: skip
+
+
+def drafter_colour(name: str) -> str:
+    """The colour of a drafter; one that is not known yet gets a spare colour by its name."""
+    return DRAFTER.get(name) or SPARE[sum(name.encode()) % len(SPARE)]
+
+
+def drawable(text: str) -> str:
+    """The text with characters that the figures' font lacks written as code points."""
+    font = ft2font.FT2Font(font_manager.findfont("DejaVu Sans"))
+    return "".join(one if font.get_char_index(ord(one)) else f"U+{ord(one):04X}" for one in text)
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write an SVG whose bytes depend on the figure alone."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, format="svg", metadata={"Date": None, "Creator": None})

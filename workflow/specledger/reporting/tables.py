@@ -1,0 +1,123 @@
+"""Result tables as plain, frozen rows: read once, strictly, and never interpreted twice."""
+
+import csv
+import io
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from specledger.foundation.errors import UserError
+
+TEXT = frozenset(
+    "claim title source published unit rule interval verdict why engine context_rule drafter model precision "
+    "context section".split()
+)
+
+# What the report reads of each table; more columns are welcome.
+REQUIRED: Mapping[str, str] = MappingProxyType(
+    {
+        "ledger": "engine context_rule drafter gamma temperature lossless target_forwards draft_forwards tokens alpha "
+        "alpha_lo alpha_hi tokens_per_round tokens_per_round_lo tokens_per_round_hi wall_s wall_s_lo wall_s_hi "
+        "speedup speedup_lo speedup_hi c eq1 theorem38 cost_model v seeds repeats",
+        "time": "engine drafter gamma draft catch_up verify accept sync other wall_s",
+        "forwards": "engine model positions seconds seconds_lo seconds_hi c",
+        "acceptance": "seed drafter position context draws accepted acceptance beta tv_output tv_expected tv_q999 "
+        "tv_draft chi2 df p_value",
+        "prefix": "seed model engine precision fed_short fed_long rows max_abs_difference",
+        "greedy": "seed engine context_rule drafter gamma prompt_tokens generated_tokens identical first_divergence "
+        "top2_margin",
+        "seeds": "seed model parameters head_parameters steps chosen_step validation_loss validation_mtp_loss train_s",
+        "models": "model parameters head_parameters steps batch learning_rate n validation_loss validation_loss_lo "
+        "validation_loss_hi validation_mtp_loss validation_mtp_loss_lo validation_mtp_loss_hi",
+        "claims": "claim title section source published unit rule measured lo hi interval verdict why",
+    }
+)
+MAY_BE_EMPTY = frozenset({"claims"})
+Row = Mapping[str, object]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """A CSV file: its rows with typed cells (None is missing), and its bytes as they lie on disk."""
+
+    name: str
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+    content: bytes
+
+    def where(self, **wanted: object) -> tuple[Row, ...]:
+        """The rows whose cells equal all of `wanted`."""
+        return tuple(row for row in self.rows if all(row.get(key) == value for key, value in wanted.items()))
+
+    def values(self, column: str) -> tuple:
+        """The distinct values of a column, in their order of appearance."""
+        return tuple(dict.fromkeys(row[column] for row in self.rows))
+
+
+def _typed(column: str, text: str) -> object:
+    if text == "":
+        return None
+    if column in TEXT:
+        return text
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    try:
+        value = float(text)
+    except ValueError:
+        return text
+    if math.isnan(value):
+        return None
+    return int(value) if value.is_integer() and abs(value) < 2**53 else value
+
+
+def require(path: Path) -> Path:
+    """The path itself; UserError naming it when there is no such file."""
+    if not path.is_file():
+        raise UserError(f"{path}: missing; run snakemake again, it makes what is missing")
+    return path
+
+
+def read_table(path: Path, required: str = "", *, may_be_empty: bool = False) -> Table:
+    """A CSV table; UserError names the file and the column or row that it lacks."""
+    content = require(path).read_bytes()
+    try:
+        lines = list(csv.reader(io.StringIO(content.decode("utf-8"), newline="")))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise UserError(f"{path}: not a UTF-8 CSV table ({error})") from None
+    columns = tuple(lines[0]) if lines else ()
+    absent = [name for name in required.split() if name not in columns]
+    if absent:
+        raise UserError(f"{path}: column {absent[0]} is missing")
+    if any(len(line) != len(columns) for line in lines[1:]):
+        raise UserError(f"{path}: a row has another number of cells than the header")
+    if len(lines) == 1 and not may_be_empty:
+        raise UserError(f"{path}: holds no rows")
+    rows = tuple(
+        MappingProxyType({name: _typed(name, cell) for name, cell in zip(columns, line, strict=True)})
+        for line in lines[1:]
+    )
+    return Table(name=path.stem, columns=columns, rows=rows, content=content)
+
+
+def read_object(path: Path) -> dict:
+    """A JSON object; UserError names the file that is missing or broken."""
+    try:
+        value = json.loads(require(path).read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: not valid JSON ({error})") from None
+    if not isinstance(value, dict):
+        raise UserError(f"{path}: expected a JSON object, got {type(value).__name__}")
+    return value
+
+
+def read_tables(results: Path) -> Mapping[str, Table]:
+    """Every table of results/<study>/tables that the report reads."""
+    return MappingProxyType(
+        {
+            name: read_table(results / "tables" / f"{name}.csv", columns, may_be_empty=name in MAY_BE_EMPTY)
+            for name, columns in REQUIRED.items()
+        }
+    )
