@@ -32,7 +32,8 @@ onstart:
 
 
 onsuccess:
-    print(f"specledger: the report lies in {REPORT / 'index.html'} and {REPORT / 'report.pdf'}")
+    if (REPORT / "index.html").exists():
+        print(f"specledger: the report lies in {REPORT / 'index.html'} and {REPORT / 'report.pdf'}")
 
 
 onerror:

@@ -60,7 +60,7 @@ def _histories(folder: Path, seeds: tuple[int, ...], rng: np.random.Generator) -
             module = final + 0.006 + rng.normal(0, 0.001) if model == "mtp" else None
             history = []
             for step in range(0, 5001, 250):
-                excess = 2.6 * np.exp(-step / 420) + 0.25 * np.exp(-step / 1800)
+                excess = 2.6 * np.exp(-step / 420) + 0.25 * (np.exp(-step / 1800) - np.exp(-5000 / 1800))
                 noise = rng.normal(0, 0.003)
                 history.append(
                     {

@@ -4,19 +4,18 @@ rule acceptance:
         **CAST,
     output:
         [RESULTS / "acceptance" / "{seed}" / name for name in ("draws.csv", "position.json", "certificate.json")],
-    params:
-        settings=settings("acceptance"),
-        code=code_hash("acceptance"),
-    threads: config["threads"]
-    resources:
-        gpu=GPU,
-        mem_mb=1500,
     log:
         LOGS / "acceptance" / "{seed}.log",
     benchmark:
         BENCHMARKS / "acceptance" / "{seed}.tsv"
     conda:
         ENVIRONMENT
+    threads: config["threads"]
+    resources:
+        gpu=GPU,
+        mem_mb=1500,
+    params:
+        settings=settings("acceptance"),
+        code=code_hash("acceptance"),
     shell:
-        "{PYTHON:q} -m specledger acceptance" + CAST_ARGUMENTS +
-        " --output {RESULTS:q}/acceptance/{wildcards.seed}"
+        "python -m specledger acceptance" + CAST_ARGUMENTS + " --output {output:q}"

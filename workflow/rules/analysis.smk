@@ -16,7 +16,6 @@ TABLE_NAMES = (
 
 rule tables:
     input:
-        rules.corpus.output.record,
         rules.ngram.output.record,
         expand(
             MODELS / "{model}" / "{seed}" / "{name}",
@@ -27,6 +26,7 @@ rule tables:
         expand(rules.checks.output, seed=SEEDS),
         expand(rules.acceptance.output, seed=SEEDS),
         expand(rules.sweep.output, seed=SEEDS),
+        record=rules.corpus.output.record,
         claims=Path(workflow.basedir) / "config" / "claims.yaml",
     output:
         report(
@@ -34,15 +34,16 @@ rule tables:
             category="Tables",
             caption="../report/captions/tables.rst",
         ),
-    params:
-        settings=settings("analysis"),
-        code=code_hash("tables"),
     log:
         LOGS / "tables.log",
     benchmark:
         BENCHMARKS / "tables.tsv"
     conda:
         ENVIRONMENT
+    params:
+        settings=settings("analysis"),
+        code=code_hash("tables"),
+        results=results_folder,
     shell:
-        "{PYTHON:q} -m specledger tables --settings {params.settings:q} --code {params.code} --log {log:q}"
-        " --results {RESULTS:q} --claims {input.claims:q}"
+        "python -m specledger tables --settings {params.settings:q} --code {params.code} --log {log:q}"
+        " --results {params.results:q} --claims {input.claims:q}"

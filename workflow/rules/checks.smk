@@ -5,19 +5,18 @@ rule checks:
         plain=model_files("plain"),
     output:
         [RESULTS / "checks" / "{seed}" / name for name in ("prefix.csv", "greedy.csv", "certificate.json")],
-    params:
-        settings=settings("checks"),
-        code=code_hash("checks"),
-    threads: config["threads"]
-    resources:
-        gpu=GPU,
-        mem_mb=1000,
     log:
         LOGS / "checks" / "{seed}.log",
     benchmark:
         BENCHMARKS / "checks" / "{seed}.tsv"
     conda:
         ENVIRONMENT
+    threads: config["threads"]
+    resources:
+        gpu=GPU,
+        mem_mb=1000,
+    params:
+        settings=settings("checks"),
+        code=code_hash("checks"),
     shell:
-        "{PYTHON:q} -m specledger checks" + CAST_ARGUMENTS +
-        " --plain {MODELS:q}/plain/{wildcards.seed} --output {RESULTS:q}/checks/{wildcards.seed}"
+        "python -m specledger checks" + CAST_ARGUMENTS + " --plain {input.plain:q} --output {output:q}"

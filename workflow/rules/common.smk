@@ -10,7 +10,8 @@ from specledger.foundation.errors import UserError
 from specledger.foundation.fingerprint import code_hash
 from specledger.foundation.records import hash_text
 
-PYTHON = sys.executable
+# The rules call `python`: the one that runs Snakemake, in an activated environment or not.
+os.environ["PATH"] = os.pathsep.join((os.path.dirname(sys.executable), os.environ["PATH"]))
 ENVIRONMENT = "../envs/specledger.yaml"
 WORKFLOW = Path(workflow.basedir) / "workflow"
 
@@ -40,8 +41,6 @@ except UserError as error:
     sys.exit(f"specledger: {error}")
 
 SEEDS = [int(seed) for seed in config["seeds"]]
-# Where the text lies is no setting of the study, what it says is: only its sum makes a job run again.
-SOURCE = json.dumps({**config["corpus"], "path": CORPUS_PATH})
 GPU = 1 if ON_GPU else 0  # a job on the CPU asks for no GPU, so that --resources gpu=1 doesn't queue it
 
 
@@ -61,6 +60,11 @@ def expected():
         },
         sort_keys=True,
     )
+
+
+def results_folder(wildcards, input):
+    """The folder of the study's results, which holds the corpus record two levels down."""
+    return str(Path(input.record).parents[1])
 
 
 def word_about_time():

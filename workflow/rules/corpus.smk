@@ -3,15 +3,18 @@ rule corpus:
     output:
         text=RESULTS / "corpus" / "text.txt",
         record=report(RESULTS / "corpus" / "corpus.json", category="Corpus", caption="../report/captions/corpus.rst"),
-    params:
-        settings=settings("corpus"),
-        code=code_hash("corpus"),
     log:
         LOGS / "corpus.log",
     benchmark:
         BENCHMARKS / "corpus.tsv"
     conda:
         ENVIRONMENT
+    params:
+        settings=settings("corpus"),
+        code=code_hash("corpus"),
+        # Where the text lies is no setting of the study, what it says is. A param that takes `input` is
+        # passed on and not compared, so that only another sum in the settings makes the job run again.
+        source=lambda wildcards, input: json.dumps({**config["corpus"], "path": CORPUS_PATH}),
     shell:
-        "{PYTHON:q} -m specledger corpus --settings {params.settings:q} --code {params.code} --log {log:q}"
-        " --source {SOURCE:q} --text {output.text:q} --record {output.record:q}"
+        "python -m specledger corpus --settings {params.settings:q} --code {params.code} --log {log:q}"
+        " --source {params.source:q} --text {output.text:q} --record {output.record:q}"

@@ -10,23 +10,23 @@ rule train:
     output:
         [MODELS / "{model}" / "{seed}" / name for name in MODEL_FILES],
         history=MODELS / "{model}" / "{seed}" / "history.csv",
-    params:
-        settings=lambda wildcards: settings("train", wildcards.model),
-        code=code_hash("train"),
-    threads: config["threads"]
-    resources:
-        gpu=GPU,
-        mem_mb=1500,
     log:
         LOGS / "train" / "{model}-{seed}.log",
     benchmark:
         BENCHMARKS / "train" / "{model}-{seed}.tsv"
     conda:
         ENVIRONMENT
+    threads: config["threads"]
+    resources:
+        gpu=GPU,
+        mem_mb=1500,
+    params:
+        settings=lambda wildcards: settings("train", wildcards.model),
+        code=code_hash("train"),
     shell:
-        "{PYTHON:q} -m specledger train --settings {params.settings:q} --code {params.code} --log {log:q}"
+        "python -m specledger train --settings {params.settings:q} --code {params.code} --log {log:q}"
         " --model {wildcards.model} --seed {wildcards.seed} --text {input.text:q} --record {input.record:q}"
-        " --output {MODELS:q}/{wildcards.model}/{wildcards.seed}"
+        " --history {output.history:q}"
 
 
 rule ngram:
@@ -36,17 +36,17 @@ rule ngram:
     output:
         table=RESULTS / "ngram" / "ngram.safetensors",
         record=RESULTS / "ngram" / "ngram.json",
-    params:
-        settings=settings("ngram"),
-        code=code_hash("ngram"),
     log:
         LOGS / "ngram.log",
     benchmark:
         BENCHMARKS / "ngram.tsv"
     conda:
         ENVIRONMENT
+    params:
+        settings=settings("ngram"),
+        code=code_hash("ngram"),
     shell:
-        "{PYTHON:q} -m specledger ngram --settings {params.settings:q} --code {params.code} --log {log:q}"
+        "python -m specledger ngram --settings {params.settings:q} --code {params.code} --log {log:q}"
         " --text {input.text:q} --record {input.record:q} --output {output.table:q}"
 
 
@@ -66,5 +66,5 @@ CAST = {
 CAST_ARGUMENTS = (
     " --settings {params.settings:q} --code {params.code} --log {log:q} --seed {wildcards.seed}"
     " --text {input.text:q} --record {input.record:q} --ngram {input.ngram:q}"
-    " --mtp {MODELS:q}/mtp/{wildcards.seed} --draft {MODELS:q}/draft/{wildcards.seed}"
+    " --mtp {input.mtp:q} --draft {input.draft:q}"
 )

@@ -7,19 +7,18 @@ rule sweep:
             RESULTS / "sweep" / "{seed}" / name
             for name in ("runs.csv", "forwards.csv", "sample.json", "certificate.json")
         ],
-    params:
-        settings=settings("sweep"),
-        code=code_hash("sweep"),
-    threads: workflow.cores
-    resources:
-        gpu=workflow.global_resources.get("gpu", GPU) if ON_GPU else 0,
-        mem_mb=1000,
     log:
         LOGS / "sweep" / "{seed}.log",
     benchmark:
         BENCHMARKS / "sweep" / "{seed}.tsv"
     conda:
         ENVIRONMENT
+    threads: workflow.cores
+    resources:
+        gpu=workflow.global_resources.get("gpu", GPU) if ON_GPU else 0,
+        mem_mb=1000,
+    params:
+        settings=settings("sweep"),
+        code=code_hash("sweep"),
     shell:
-        "{PYTHON:q} -m specledger sweep" + CAST_ARGUMENTS +
-        " --output {RESULTS:q}/sweep/{wildcards.seed}"
+        "python -m specledger sweep" + CAST_ARGUMENTS + " --output {output:q}"

@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 
-from specledger.statistics.intervals import Interval, exp_t_interval, t_interval
 from specledger.foundation.errors import UserError
+from specledger.statistics.intervals import Interval, exp_t_interval, t_interval
 from specledger.theory.speculation import expected_tokens_per_round, measured_cost_speedup, walltime_speedup
 
 METHOD = ["engine", "context_rule", "drafter", "gamma", "temperature"]

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from specledger.analysis.summary import rejected_rows, validation_losses
 from specledger.statistics import intervals
 from specledger.statistics.intervals import Interval
-from specledger.analysis.summary import rejected_rows, validation_losses
 from specledger.theory.speculation import expected_tokens_per_round, walltime_speedup
 
 

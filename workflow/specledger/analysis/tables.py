@@ -8,9 +8,9 @@ import pandas as pd
 
 from specledger.analysis import claims, ledger, raw
 from specledger.analysis.measures import Evidence
-from specledger.statistics.intervals import t_interval
 from specledger.analysis.summary import summarise, validation_losses
 from specledger.foundation.errors import UserError
+from specledger.statistics.intervals import t_interval
 
 SEED_COLUMNS = (
     "seed model parameters head_parameters steps chosen_step validation_loss validation_mtp_loss tokens_per_s train_s"

@@ -1,8 +1,7 @@
 """Stage `checks`: prefix invariance and greedy identity, of one seed."""
 
-from pathlib import Path
-
 from specledger.commands import measuring
+from specledger.commands.folders import add_folder
 from specledger.decoding.engines import engine
 from specledger.experiments.checks import greedy_rows, prefix_rows
 from specledger.foundation.records import write_rows
@@ -11,7 +10,7 @@ from specledger.models.storage import load_model
 
 def add_arguments(parser) -> None:
     measuring.add_arguments(parser)
-    parser.add_argument("--plain", type=Path, required=True, help="folder of the target without MTP")
+    add_folder(parser, "--plain", "files of the target without MTP")
 
 
 def run(options, log) -> None:

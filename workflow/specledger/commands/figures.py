@@ -2,12 +2,13 @@
 
 from pathlib import Path
 
+from specledger.commands.folders import add_folder
 from specledger.reporting.figures import draw_all
 
 
 def add_arguments(parser) -> None:
     parser.add_argument("--results", type=Path, required=True)
-    parser.add_argument("--output", type=Path, required=True)
+    add_folder(parser, "--output", "the figures")
 
 
 def run(options, log) -> None:

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+from specledger.commands.folders import add_folder
 from specledger.corpus.text import Corpus
 from specledger.experiments.cast import Cast, load_cast
 from specledger.foundation.devices import describe, prepare
@@ -13,10 +14,10 @@ def add_arguments(parser) -> None:
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--text", type=Path, required=True)
     parser.add_argument("--record", type=Path, required=True)
-    parser.add_argument("--mtp", type=Path, required=True, help="folder of the target with its MTP module")
-    parser.add_argument("--draft", type=Path, required=True, help="folder of the draft model")
+    add_folder(parser, "--mtp", "files of the target with its MTP module")
+    add_folder(parser, "--draft", "files of the draft model")
     parser.add_argument("--ngram", type=Path, required=True, help="the n-gram's file")
-    parser.add_argument("--output", type=Path, required=True, help="the folder to write to")
+    add_folder(parser, "--output", "the files to write")
 
 
 def begin(options) -> tuple[dict, Corpus, Cast]:
@@ -24,7 +25,11 @@ def begin(options) -> tuple[dict, Corpus, Cast]:
     settings = json.loads(options.settings)
     device = prepare(settings["device"], settings["threads"])
     corpus = Corpus.load(options.text, read_json(options.record))
-    return settings, corpus, load_cast(mtp=options.mtp, draft=options.draft, ngram=options.ngram, device=device)
+    return (
+        settings,
+        corpus,
+        load_cast(mtp=options.mtp, draft=options.draft, ngram=options.ngram, device=device),
+    )
 
 
 def certify(options, settings: dict, cast: Cast) -> None:

@@ -8,7 +8,6 @@ from specledger.analysis.provenance import provenance
 
 def add_arguments(parser) -> None:
     parser.add_argument("--results", type=Path, required=True)
-    parser.add_argument("--figures", type=Path, required=True)
     parser.add_argument("--expected", required=True, help="hashes that the certificates must have, as JSON")
     parser.add_argument("--output", type=Path, required=True)
 
@@ -20,4 +19,4 @@ def present(options, log, render) -> None:
     for line in (*about["stale"], *about["mixed"]):
         log.say(f"report: {line}")
     options.output.parent.mkdir(parents=True, exist_ok=True)
-    render(options.results, options.figures, about, options.output)
+    render(options.results, options.results / "figures", about, options.output)

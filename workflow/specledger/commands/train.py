@@ -18,7 +18,7 @@ def add_arguments(parser) -> None:
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--text", type=Path, required=True)
     parser.add_argument("--record", type=Path, required=True)
-    parser.add_argument("--output", type=Path, required=True, help="the model's folder")
+    parser.add_argument("--history", type=Path, required=True, help="history.csv; the model's files go beside it")
 
 
 def run(options, log) -> None:
@@ -34,11 +34,12 @@ def run(options, log) -> None:
             progress.advance(f"loss {read_loss():.3f}" if progress.due() else "")
 
         trained = train(config, training, corpus, seed=options.seed, device=device, on_step=show)
-    save_model(options.output, trained.model, trained.mtp)
-    write_rows(options.output / "history.csv", trained.history)
+    folder = options.history.parent
+    save_model(folder, trained.model, trained.mtp)
+    write_rows(options.history, trained.history)
     chosen = {f.name: getattr(training, f.name) for f in fields(training)}
     write_json(
-        options.output / "training.json",
+        folder / "training.json",
         {
             "model": options.model,
             "seed": options.seed,
@@ -55,7 +56,7 @@ def run(options, log) -> None:
         },
     )
     write_json(
-        options.output / "certificate.json",
+        folder / "certificate.json",
         certificate(
             stage="train",
             settings=options.settings,

@@ -74,7 +74,9 @@ def greedy_rows(
                     "generated_tokens": count,
                     "identical": parted is None,
                     "first_divergence": parted,
-                    "top2_margin": None if parted is None else top2_margin(cast.target, engine, prompt + plain[:parted]),
+                    "top2_margin": None
+                    if parted is None
+                    else top2_margin(cast.target, engine, prompt + plain[:parted]),
                 }
 
 

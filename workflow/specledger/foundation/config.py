@@ -60,7 +60,7 @@ def _refuse_by_schema(error) -> None:
         unknown = sorted(set(map(str, error.instance)) - set(known))[0]
         raise UserError(f"config {_path([*where, unknown])}: unknown key — allowed: {', '.join(known)}")
     if error.validator == "required":
-        lacking = [key for key in error.validator_value if key not in error.instance][0]
+        lacking = next(key for key in error.validator_value if key not in error.instance)
         raise UserError(f"config {_path([*where, lacking])}: missing — config/config.yaml shows every key")
     refuse(_path(where), error.instance, _allowed(error))
 
@@ -120,7 +120,9 @@ def _check_checks(config: dict) -> None:
     longest = max(gamma for gammas in config["sweep"]["gammas"].values() for gamma in gammas)
     room = context - checks["greedy_prompt"] - longest
     if checks["greedy_tokens"] > room:
-        allowed = f"must be at most {room} (model.context {context} - checks.greedy_prompt - the largest gamma {longest})"
+        allowed = (
+            f"must be at most {room} (model.context {context} - checks.greedy_prompt - the largest gamma {longest})"
+        )
         refuse("checks.greedy_tokens", checks["greedy_tokens"], allowed)
 
 

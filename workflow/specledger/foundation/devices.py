@@ -1,7 +1,7 @@
 """Which device a stage computes on."""
 
-import os
 import shutil
+from pathlib import Path
 
 from specledger.foundation.errors import UserError
 
@@ -9,7 +9,7 @@ from specledger.foundation.errors import UserError
 def cuda_count() -> int:
     """How many CUDA devices PyTorch can use; PyTorch is imported only where a driver is installed."""
     drivers = ("/proc/driver/nvidia", "/dev/dxg", "/dev/nvhost-ctrl")
-    if not shutil.which("nvidia-smi") and not any(os.path.exists(path) for path in drivers):
+    if not shutil.which("nvidia-smi") and not any(Path(path).exists() for path in drivers):
         return 0
     import torch
 
@@ -47,7 +47,7 @@ def describe(device) -> str:
 
         return torch.cuda.get_device_name(device)
     try:
-        with open("/proc/cpuinfo", encoding="utf-8") as lines:
+        with Path("/proc/cpuinfo").open(encoding="utf-8") as lines:
             return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
     except (OSError, StopIteration):
         import platform

@@ -21,7 +21,7 @@ def written_whole(path: Path):
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         yield temporary
-        os.replace(temporary, path)
+        temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -52,7 +52,7 @@ def write_rows(path: Path, rows: list[dict]) -> None:
 
     with written_whole(path) as temporary:
         table = pd.DataFrame(rows)
-        for name in table.columns[table.dtypes == bool]:
+        for name in table.select_dtypes(bool).columns:
             table[name] = table[name].map({True: "true", False: "false"})
         table.to_csv(temporary, index=False, float_format="%.10g", lineterminator="\n")
 

@@ -74,7 +74,7 @@ def _name_ends(axis: Axes, ends: list[tuple[float, str, float]], limits: tuple[f
     for (value, name, step), place in zip(ends, places, strict=True):
         axis.annotate(
             f"{MODELS[name]}  {value:.3f}", (step, value), (last * 1.035, place), va="center", ha="left", fontsize=9,
-            color=INK, annotation_clip=False, arrowprops={"arrowstyle": "-", "color": MODEL[name], "linewidth": 1.2, "shrinkB": 2},
+            color=INK, annotation_clip=False, arrowprops={"arrowstyle": "-", "color": MODEL[name], "linewidth": 1.2, "relpos": (0, 0.5), "shrinkB": 2},
         )  # fmt: skip
     axis.set_xlim(-0.01 * last, last * 1.36)
     axis.spines["bottom"].set_bounds(0, last)

@@ -18,33 +18,23 @@ SHOWN = 12
 
 @dataclass(frozen=True, kw_only=True)
 class Bar:
-    """One symbol: the target's and the draft's probability, and how often the rule's draws gave it."""
+    """One symbol, or several pooled: p, q, the mass min(p, q) that is kept, and the frequency among the draws."""
 
     symbol: str | None
     p: float
     q: float
+    kept: float
     drawn: float
-
-    @property
-    def kept(self) -> float:
-        return min(self.p, self.q)
-
-    @property
-    def residual(self) -> float:
-        return max(0.0, self.p - self.q)
-
-    @property
-    def trimmed(self) -> float:
-        return max(0.0, self.q - self.p)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Chosen:
-    """The position of the figure and its bars; the last bar (symbol None) pools the symbols not shown."""
+    """The position of the figure, its likeliest symbols, and the others pooled (None where there are none)."""
 
     context: str
     drafter: str
     bars: tuple[Bar, ...]
+    others: Bar | None
     beta: float
     draws: int
     symbols: int
@@ -55,35 +45,35 @@ def _beta(found: Mapping) -> float:
     return sum(min(p, q) for p, q in zip(found["p"], found["q"], strict=True))
 
 
+def _bar(found: Mapping, indices: Sequence[int], name: str | None) -> Bar:
+    p, q, counts = ([found[key][index] for index in indices] for key in ("p", "q", "counts"))
+    kept = sum(min(pair) for pair in zip(p, q, strict=True))
+    return Bar(symbol=name, p=sum(p), q=sum(q), kept=kept, drawn=sum(counts) / found["draws"])
+
+
 def choose(record: Mapping) -> Chosen:
     """Of the stored positions, the one where the draft model (else the first drafter) differs most from the target."""
     positions = record["positions"]
     drafter = "draft" if "draft" in positions[0]["drafters"] else next(iter(positions[0]["drafters"]))
     chosen = min(positions, key=lambda position: _beta(position["drafters"][drafter]))
     found = chosen["drafters"][drafter]
-    p, q, counts, draws = found["p"], found["q"], found["counts"], found["draws"]
+    p, q = found["p"], found["q"]
     order = sorted(range(len(p)), key=lambda index: (-max(p[index], q[index]), index))
-    bars = [Bar(symbol=record["symbols"][i], p=p[i], q=q[i], drawn=counts[i] / draws) for i in order[:SHOWN]]
-    if rest := order[SHOWN:]:
-        sums = (sum(values[i] for i in rest) for values in (p, q, counts))
-        others = dict(zip(("p", "q", "drawn"), sums, strict=True))
-        bars.append(Bar(symbol=None, **{**others, "drawn": others["drawn"] / draws}))
+    bars = tuple(_bar(found, [index], record["symbols"][index]) for index in order[:SHOWN])
     return Chosen(
         context=chosen.get("context", ""),
         drafter=drafter,
-        bars=tuple(bars),
+        bars=bars,
+        others=_bar(found, order[SHOWN:], None) if order[SHOWN:] else None,
         beta=_beta(found),
-        draws=draws,
+        draws=found["draws"],
         symbols=len(p),
         positions=len(positions),
     )
 
 
 def _axis(axis: Axes, bars: Sequence[Bar], title: str) -> None:
-    names = [drawable(symbol(bar.symbol)) if bar.symbol is not None else "others" for bar in bars]
-    axis.set_xticks(range(len(bars)), names, fontsize=9.5)
-    if bars[-1].symbol is None:
-        axis.get_xticklabels()[-1].set(rotation=90, fontsize=8)
+    axis.set_xticks(range(len(bars)), [drawable(symbol(bar.symbol)) for bar in bars], fontsize=9.5)
     axis.set_xlim(-0.7, len(bars) - 0.3)
     axis.grid(False, axis="x")
     axis.set_title(title)
@@ -99,8 +89,8 @@ def draw_acceptance_rule(record: Mapping) -> Figure:
         left.bar(place - 0.2, bar.p, 0.38, color=INK, linewidth=0)
         left.bar(place + 0.2, bar.q, 0.38, color=colour, linewidth=0)
         right.bar(place, bar.kept, 0.74, color=colour, linewidth=0)
-        right.bar(place, bar.residual, 0.74, bottom=bar.kept, facecolor="none", edgecolor=INK, hatch="////", linewidth=0.9)
-        right.bar(place, bar.trimmed, 0.74, bottom=bar.kept, color=colour, alpha=0.3, linewidth=0)
+        right.bar(place, bar.p - bar.kept, 0.74, bottom=bar.kept, facecolor="none", edgecolor=INK, hatch="////", linewidth=0.9)
+        right.bar(place, bar.q - bar.kept, 0.74, bottom=bar.kept, color=colour, alpha=0.3, linewidth=0)
         right.plot(place, bar.drawn, "o", markerfacecolor="#ffffff", markeredgecolor="#000000", markersize=5, zorder=5)
     _axis(left, chosen.bars, "What each says")
     _axis(right, chosen.bars, "What the rule makes of it")

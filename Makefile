@@ -1,0 +1,56 @@
+# `make quick` and `make test` do all the set-up they need; `make help` lists the rest.
+.DEFAULT_GOAL := help
+.PHONY: help quick report test lint format clean
+SHELL := /bin/bash
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SMK := Snakefile workflow/rules/*.smk
+
+help:
+	@echo "make quick    the whole workflow in minutes on a CPU: report/quick/index.html and report.pdf"
+	@echo "make report   the study itself, config/config.yaml: report/index.html and report.pdf"
+	@echo "make test     linters and tests"
+	@echo "make format   format Python and Snakemake files"
+	@echo "make clean    remove the environment (results and reports stay)"
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
+	  { echo "specledger: $(PYTHON) is missing or older than 3.11; name another: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || \
+	  { rm -rf $(VENV); echo "specledger: $(PYTHON) can't make a virtual environment; on Debian: apt install python3-venv" >&2; exit 1; }
+
+$(VENV)/installed: pyproject.toml requirements.lock | $(BIN)/python
+	@echo "specledger: installing pinned dependencies into $(VENV) (once)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e .
+	@touch $@
+
+$(VENV)/installed-test: $(VENV)/installed
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e '.[test]'
+	@touch $@
+
+quick: $(VENV)/installed
+	@$(BIN)/snakemake --cores all --quiet rules --configfile config/quick.yaml
+	@echo "specledger: open $(CURDIR)/report/quick/index.html or $(CURDIR)/report/quick/report.pdf"
+
+report: $(VENV)/installed
+	@$(BIN)/snakemake --cores 1 --resources gpu=1
+	@echo "specledger: open $(CURDIR)/report/index.html or $(CURDIR)/report/report.pdf"
+
+lint: $(VENV)/installed-test
+	@$(BIN)/ruff check workflow tests
+	@$(BIN)/ruff format --check workflow tests
+	@$(BIN)/snakefmt --check $(SMK)
+	@$(BIN)/snakemake --lint
+
+test: lint
+	@$(BIN)/python -m pytest -n 2
+
+format: $(VENV)/installed-test
+	@$(BIN)/ruff check --fix workflow tests
+	@$(BIN)/ruff format workflow tests
+	@$(BIN)/snakefmt $(SMK)
+
+clean:
+	rm -rf $(VENV)

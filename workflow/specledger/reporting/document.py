@@ -1,0 +1,193 @@
+"""What a report consists of, without a word on how it looks: both renderers walk through these blocks."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from specledger.reporting.formats import MISSING
+from specledger.reporting.inline import Span
+
+Paragraph = tuple[Span, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """A cell as it is shown; `sort` orders it (None is missing and stays last), `mark` picks its look."""
+
+    text: str
+    note: str = ""
+    sort: float | str | None = None
+    mark: str = ""
+
+    def __post_init__(self):
+        assert self.text != "", "an empty cell is written as a dash"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """A heading; numbers are set flush right."""
+
+    label: str
+    numeric: bool = False
+    wide: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """A table as it is shown; `source` names the CSV that holds its facts, `total` how many rows there are."""
+
+    name: str
+    title: str
+    caption: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    source: str = ""
+    total: int = 0
+    folded: bool = False
+    cut_note: str = ""
+    kind: str = field(default="table", init=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Text:
+    paragraphs: tuple[Paragraph, ...]
+    kind: str = field(default="text", init=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Formula:
+    name: str
+    label: str
+    note: str
+    kind: str = field(default="formula", init=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Picture:
+    name: str
+    alt: str
+    caption: Paragraph
+    kind: str = field(default="figure", init=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    ask: str
+    answer: tuple[Paragraph, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Questions:
+    items: tuple[Question, ...]
+    kind: str = field(default="questions", init=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """A stretch of a generated text that came about in one way."""
+
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Legend:
+    kind: str
+    label: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample:
+    prompt: str
+    runs: tuple[Run, ...]
+    legend: tuple[Legend, ...]
+    kind: str = field(default="sample", init=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fact:
+    term: str
+    value: str
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    items: tuple[Fact, ...]
+    kind: str = field(default="facts", init=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Code:
+    title: str
+    lead: str
+    text: str
+    kind: str = field(default="code", init=False)
+
+
+Block = Text | Formula | Picture | View | Questions | Sample | Facts | Code
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """A chapter of the report; `number` is empty for what stands outside the five."""
+
+    id: str
+    number: str
+    title: str
+    nav: str
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Banner:
+    """Something that a reader must know before any number: level is alarm, warning or note."""
+
+    id: str
+    level: str
+    title: str
+    text: Paragraph
+    items: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tally:
+    verdict: str
+    glyph: str
+    label: str
+    count: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Download:
+    name: str
+    note: str
+    content: bytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reference:
+    label: str
+    title: str
+    url: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Document:
+    lang: str
+    words: Mapping[str, str]
+    title: str
+    subtitle: str
+    facts: tuple[Fact, ...]
+    banners: tuple[Banner, ...]
+    answer: tuple[Paragraph, ...]
+    tally: tuple[Tally, ...]
+    claims_lead: str
+    claims: View | None
+    sections: tuple[Section, ...]
+    downloads: tuple[Download, ...]
+    references: tuple[Reference, ...]
+
+
+def cell(text: str, sort: float | str | None = None, note: str = "", mark: str = "") -> Cell:
+    """A cell; empty text becomes a dash."""
+    return Cell(text=text or MISSING, note=note, sort=sort, mark=mark)

@@ -1,0 +1,106 @@
+"""One study in one language, as the document that both renderers print."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from specledger.reporting import findings, formats, study as studies, views_checks
+from specledger.reporting.document import Document, Download, Fact, Reference, Tally
+from specledger.reporting.sections import all_sections
+from specledger.reporting.study import Study
+from specledger.reporting.views import GLYPHS, MARKS
+from specledger.reporting.wording import Wording, read_wording
+
+DOWNLOADS = ("claims", "ledger", "time", "forwards", "acceptance", "prefix", "greedy", "seeds", "models")
+PAGE_WORDS = (
+    "skip contents ran answer claims downloads downloads_lead download filter filter_count references footer top answered "
+    "product sorted_hint unprintable"
+).split()
+
+
+def language(provenance: Mapping) -> str:
+    """config report.language, English where it is not set."""
+    return (provenance["config"].get("report") or {}).get("language") or "en"
+
+
+def commit_words(study: Study, words: Wording, length: int) -> tuple[str, str]:
+    """The commit's first characters and whether the tree was clean."""
+    about = study.provenance
+    if not about["commit"]:
+        return words.say("facts.unknown"), ""
+    state = {True: "dirty", False: "clean"}.get(about["dirty"], "unknown_state")
+    return about["commit"][:length], words.say(f"facts.{state}")
+
+
+def first_facts(study: Study, words: Wording) -> tuple[Fact, ...]:
+    """What was run, for the first screen."""
+    about, corpus = study.provenance, study.corpus
+    kind = "fallback" if corpus["fallback"] else "tiny" if corpus["tiny_shakespeare"] else "own"
+    commit, state = commit_words(study, words, 10)
+    size = words.say(
+        "facts.corpus_value",
+        name=words.say(f"facts.{kind}"),
+        characters=formats.whole(corpus.get("characters")),
+        symbols=formats.whole(len(corpus.get("vocabulary") or ()) or None),
+    )
+    values = [
+        ("study", about["study"], ""),
+        ("device", formats.listed(about["devices"]) or formats.MISSING, ""),
+        ("seeds", words.say("facts.seeds_value", list=formats.runs(list(study.seeds)), count=len(study.seeds)), ""),
+        ("corpus", size, ""),
+        ("training", formats.duration(about["train_s"]), ""),
+        ("sweep", formats.duration(about["sweep_s"]), ""),
+        ("commit", commit, state),
+        ("settings", str(about["settings_hash"])[:10], ""),
+    ]
+    return tuple(Fact(term=words.say(f"facts.{key}"), value=value, note=note) for key, value, note in values)
+
+
+def tally_of(study: Study, words: Wording) -> tuple[tuple[Tally, ...], str]:
+    """How many claims got which verdict: as tiles and as a sentence."""
+    verdicts = [row["verdict"] for row in study.tables["claims"].rows]
+    counts = {verdict: verdicts.count(verdict) for verdict in GLYPHS}
+    tiles = [
+        Tally(verdict=MARKS[verdict], glyph=glyph, label=words.name("verdict", verdict), count=str(counts[verdict]))
+        for verdict, glyph in GLYPHS.items()
+    ]
+    sentence = words.say("answer.tally", **{key.replace(" ", "_"): number for key, number in counts.items()})
+    return (tuple(tiles) if verdicts else ()), sentence
+
+
+def downloads(study: Study, words: Wording) -> tuple[Download, ...]:
+    """Every table as it lies on disk."""
+    found = []
+    for name in DOWNLOADS:
+        table = study.tables[name]
+        size = formats.number(len(table.content) / 1000, 1)
+        note = words.say("page.bytes", rows=formats.whole(len(table.rows)), size=size)
+        found.append(Download(name=name, note=note, content=table.content))
+    return tuple(found)
+
+
+def build(results: Path, figures: Path, provenance: Mapping) -> tuple[Document, Study]:
+    """Read the study once and say it; UserError names the first file, key or language that is missing."""
+    study = studies.load(Path(results), Path(figures), provenance)
+    words = read_wording(language(provenance), findings.shared_values(study))
+    tiles, sentence = tally_of(study, words)
+    compared = bool(study.tables["claims"].rows)
+    commit = " ".join(filter(None, commit_words(study, words, 40)))
+    document = Document(
+        lang=words.raw("lang"),
+        words={key: words.raw(f"page.{key}") for key in PAGE_WORDS},
+        title=words.say("page.title"),
+        subtitle=words.say("page.subtitle"),
+        facts=first_facts(study, words),
+        banners=findings.banners(study, words),
+        answer=findings.answer(study, words),
+        tally=tiles,
+        claims_lead=words.say("answer.claims_lead" if compared else "answer.claims_none"),
+        claims=views_checks.claims(study, words, sentence) if compared else None,
+        sections=all_sections(study, words, commit),
+        downloads=downloads(study, words),
+        references=tuple(
+            Reference(label=entry["label"], title=entry["title"], url=f"https://arxiv.org/abs/{entry['arxiv']}")
+            for entry in words.raw("references")
+        ),
+    )
+    return document, study

@@ -1,0 +1,28 @@
+"""SVG files made fit to lie inside a page."""
+
+import re
+
+from specledger.reporting.style import GRID, INK
+
+SIZE = re.compile(r'<svg[^>]*?\swidth="([\d.]+)pt"')
+
+
+def width_of(svg: str) -> float:
+    """The width in points; 0 where the file names none."""
+    found = SIZE.search(svg)
+    return float(found.group(1)) if found else 0.0
+
+
+def inlined(svg: str, prefix: str) -> str:
+    """The <svg> element alone: ids made unique, the figures' ink and grid handed over to the page's colours.
+
+    Ids repeat between files; the element is hidden from screen readers, whose text is the figure's own label.
+    """
+    body = svg[svg.index("<svg") :].strip()
+    body = re.sub(r"<metadata>.*?</metadata>", "", body, flags=re.DOTALL)
+    body = re.sub(r'\sid="([^"]+)"', rf' id="{prefix}-\1"', body)
+    body = re.sub(r'(href="#|url\(#)', rf"\1{prefix}-", body)
+    body = re.sub(re.escape(INK), "currentColor", body, flags=re.IGNORECASE)
+    body = re.sub(re.escape(GRID), "var(--figure-grid)", body, flags=re.IGNORECASE)
+    body = re.sub(r"\n\s*", "\n", body)
+    return re.sub(r"<svg ", '<svg aria-hidden="true" focusable="false" ', body, count=1)

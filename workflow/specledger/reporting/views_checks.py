@@ -1,0 +1,152 @@
+"""Tables of sections 1 and 2, and the claims: the checks and the acceptance rule."""
+
+from specledger.reporting import formats
+from specledger.reporting.document import View, cell
+from specledger.reporting.drawing_rule import Bar, Chosen
+from specledger.reporting.formats import known
+from specledger.reporting.study import Study
+from specledger.reporting.views import (
+    columns,
+    count,
+    grouped,
+    largest,
+    least,
+    mean,
+    measured,
+    named,
+    num,
+    plainly,
+    published,
+    verdict,
+    view,
+)
+from specledger.reporting.wording import Wording
+
+MOST_ROWS = 96
+
+
+def claims(study: Study, words: Wording, tally: str) -> View:
+    """Every published reading with its verdict."""
+    rows = [
+        (
+            verdict(words, row["verdict"]),
+            cell(row["title"], sort=row["title"], note=row["rule"] or ""),
+            published(row),
+            measured(row),
+        )
+        for row in study.tables["claims"].rows
+    ]
+    heads = columns(words, "verdict claim published measured")
+    return view(words, "claims", heads, rows, values={"tally": tally}, source="claims")
+
+
+def readings(study: Study, words: Wording, section: str) -> View | None:
+    """The readings of one section beside ours, with the reason of the verdict; None where there are none."""
+    rows = [
+        (
+            cell(row["title"], sort=row["title"], note=row["source"] or ""),
+            published(row),
+            measured(row),
+            verdict(words, row["verdict"]),
+            cell(row["why"] or "", sort=row["why"]),
+        )
+        for row in study.tables["claims"].where(section=section)
+    ]
+    heads = columns(words, "claim published measured verdict why")
+    return view(words, "readings", heads, rows, source="claims") if rows else None
+
+
+def prefix(study: Study, words: Wording) -> View:
+    """Largest difference by model, engine and precision."""
+    rows = [
+        (
+            named(words, "model", model),
+            named(words, "engine", engine),
+            cell(precision, sort=precision),
+            cell(f"{formats.whole(found[0]['fed_short'])} → {formats.whole(found[0]['fed_long'])}"),
+            count(sum(row["rows"] or 0 for row in found)),
+            num(largest(row["max_abs_difference"] for row in found), 1, formats.small),
+        )
+        for (model, engine, precision), found in grouped(
+            study.tables["prefix"].rows, "model", "engine", "precision"
+        ).items()
+    ]
+    return view(words, "prefix", columns(words, "model engine precision fed rows difference"), rows, source="prefix")
+
+
+def greedy(study: Study, words: Wording) -> View:
+    """Identical texts by engine and drafter, and where the first others part."""
+    rows = []
+    for (engine, drafter), found in grouped(study.tables["greedy"].rows, "engine", "drafter").items():
+        parted = [row for row in found if not row["identical"]]
+        same = len(found) - len(parted)
+        rows.append(
+            (
+                named(words, "engine", engine),
+                named(words, "drafter", drafter),
+                cell(", ".join(dict.fromkeys(formats.whole(row["gamma"]) for row in found))),
+                count(len(found)),
+                cell(formats.whole(same), sort=same, mark="no" if parted else ""),
+                count(least(row["first_divergence"] for row in parted)),
+                plainly(least(row["top2_margin"] for row in parted), formats.scientific),
+            )
+        )
+    heads = columns(words, "engine drafter gamma texts identical first_divergence margin")
+    return view(words, "greedy", heads, rows, source="greedy")
+
+
+def position(words: Wording, chosen: Chosen) -> View:
+    """The two ways of each symbol and their sum."""
+
+    def row(bar: Bar, name: str) -> tuple:
+        parts = (bar.p, bar.q, bar.kept, bar.p - bar.kept, bar.p, bar.drawn)
+        return (cell(name, sort=name), *(num(value, 4) for value in parts))
+
+    rows = [row(bar, formats.symbol(bar.symbol)) for bar in chosen.bars]
+    if chosen.others is not None:
+        rows.append(row(chosen.others, words.say("columns.others")))
+    heads = columns(words, "symbol p q kept residual sum frequency")
+    return view(words, "position", heads, rows, values={"draws": formats.whole(chosen.draws)}, folded=True)
+
+
+def acceptance(study: Study, words: Wording) -> View:
+    """The simulation by drafter: means over all positions of all seeds."""
+    rows = []
+    for (drafter,), found in grouped(study.tables["acceptance"].rows, "drafter").items():
+        beyond = sum(1 for row in found if known(row["tv_q999"]) and row["tv_output"] > row["tv_q999"])
+        rows.append(
+            (
+                named(words, "drafter", drafter),
+                count(len(found)),
+                *(num(mean(row[key] for row in found), 4) for key in ("acceptance", "beta")),
+                *(num(mean(row[key] for row in found), 4, formats.small) for key in ("tv_output", "tv_expected")),
+                count(beyond),
+                num(mean(row["tv_draft"] for row in found), 3),
+                plainly(least(row["p_value"] for row in found), formats.p_value),
+            )
+        )
+    heads = columns(words, "drafter positions acceptance beta tv_output tv_expected beyond tv_draft least_p")
+    return view(words, "acceptance", heads, rows, source="acceptance")
+
+
+def acceptance_rows(study: Study, words: Wording) -> View:
+    """The simulation position by position."""
+    rows = [
+        (
+            count(row["seed"]),
+            named(words, "drafter", row["drafter"]),
+            cell(f"…{formats.visible((row['context'] or '')[-12:])}", sort=row["context"]),
+            num(row["acceptance"], 4),
+            num(row["beta"], 4),
+            *(num(row[key], 4, formats.small) for key in ("tv_output", "tv_expected", "tv_q999")),
+            num(row["tv_draft"], 3),
+            num(row["chi2"], 1),
+            count(row["df"]),
+            plainly(row["p_value"], formats.p_value),
+        )
+        for row in study.tables["acceptance"].rows
+    ]
+    heads = columns(
+        words, "seed drafter context acceptance beta tv_output tv_expected tv_q999 tv_draft chi2 df p_value"
+    )
+    return view(words, "acceptance_rows", heads, rows, source="acceptance", folded=True, most=MOST_ROWS)

@@ -1,0 +1,144 @@
+"""Tables of sections 3 to 5: tokens a round, costs, models, and the ledger itself."""
+
+from specledger.reporting import formats
+from specledger.reporting.document import View, cell
+from specledger.reporting.formats import known, times
+from specledger.reporting.study import Study
+from specledger.reporting.tables import Row
+from specledger.reporting.views import columns, count, named, num, plainly, view, with_interval, yes_no
+from specledger.reporting.wording import Wording
+
+PARTS = ("draft", "catch_up", "verify", "accept", "sync", "other")
+MOST_SEEDS = 48
+
+
+def _method(words: Wording, row: Row) -> tuple:
+    return named(words, "engine", row["engine"]), named(words, "drafter", row["drafter"]), count(row["gamma"])
+
+
+def tokens(study: Study, words: Wording) -> View:
+    """Measured yield beside eq. (1)."""
+    rows = []
+    for row in study.tables["ledger"].rows:
+        if row["drafter"] == "none":
+            continue
+        both = known(row["eq1"]) and known(row["tokens_per_round"])
+        off = row["tokens_per_round"] / row["eq1"] - 1 if both else None
+        rows.append(
+            (
+                *_method(words, row),
+                with_interval(row, "alpha"),
+                with_interval(row, "tokens_per_round", 2),
+                num(row["eq1"], 2),
+                num(off, 1, formats.percent),
+            )
+        )
+    heads = columns(words, "engine drafter gamma alpha tokens_per_round eq1 gap")
+    return view(words, "tokens", heads, rows, source="ledger", folded=True)
+
+
+def forwards(study: Study, words: Wording) -> View:
+    """What a forward costs, and c and v(γ)."""
+    rows = []
+    for row in study.tables["forwards"].rows:
+        spread = formats.interval(row["seconds_lo"], row["seconds_hi"], formats.milliseconds)
+        rows.append(
+            (
+                named(words, "engine", row["engine"]),
+                named(words, "model", row["model"]),
+                count(row["positions"]),
+                cell(formats.milliseconds(row["seconds"]), sort=row["seconds"], note=spread),
+                num(row["c"], 3),
+            )
+        )
+    heads = columns(words, "engine model positions seconds ratio")
+    return view(words, "forwards", heads, rows, source="forwards", folded=True)
+
+
+def models(study: Study, words: Wording) -> View:
+    """Parameters, settings and losses."""
+    rows = [
+        (
+            named(words, "model", row["model"]),
+            *(count(row[key]) for key in ("parameters", "head_parameters", "steps", "batch")),
+            plainly(row["learning_rate"], formats.reading),
+            count(row["n"]),
+            with_interval(row, "validation_loss", 4),
+            with_interval(row, "validation_mtp_loss", 4),
+        )
+        for row in study.tables["models"].rows
+    ]
+    heads = columns(words, "model parameters head steps batch learning_rate n loss mtp_loss")
+    return view(words, "models", heads, rows, source="models")
+
+
+def seeds(study: Study, words: Wording) -> View:
+    """Losses seed by seed, with the paired difference."""
+    losses = {(row["model"], row["seed"]): row for row in study.tables["seeds"].rows}
+
+    def loss(model: str, seed: int, column: str = "validation_loss") -> float | None:
+        return losses[model, seed][column] if (model, seed) in losses else None
+
+    rows = []
+    for seed in study.seeds:
+        plain, mtp = loss("plain", seed), loss("mtp", seed)
+        difference = mtp - plain if known(plain) and known(mtp) else None
+        values = (plain, mtp, difference, loss("mtp", seed, "validation_mtp_loss"), loss("draft", seed))
+        rows.append((count(seed), *(num(value, 4) for value in values)))
+    heads = columns(words, "seed plain mtp paired module draft")
+    return view(words, "seeds", heads, rows, source="seeds", most=MOST_SEEDS)
+
+
+def one_guess(study: Study, words: Wording) -> View:
+    """Drafters side by side at γ = 1."""
+    rows = [
+        (
+            named(words, "engine", row["engine"]),
+            named(words, "drafter", row["drafter"]),
+            with_interval(row, "alpha"),
+            with_interval(row, "tokens_per_round", 2),
+            num(row["c"], 3),
+            with_interval(row, "speedup", 2, times),
+            num(row["theorem38"], 2, times),
+        )
+        for row in study.tables["ledger"].where(gamma=1)
+    ]
+    heads = columns(words, "engine drafter alpha tokens_per_round c speedup theorem38")
+    return view(words, "one_guess", heads, rows, source="ledger")
+
+
+def ledger(study: Study, words: Wording) -> View:
+    """One row a method: counts, seconds, speed-up, and its theory."""
+    rows = [
+        (
+            *_method(words, row),
+            with_interval(row, "alpha"),
+            with_interval(row, "tokens_per_round", 2),
+            num(row["target_forwards"], 0),
+            num(row["draft_forwards"], 0),
+            with_interval(row, "wall_s", 3),
+            with_interval(row, "speedup", 2, times),
+            num(row["theorem38"], 2, times),
+            num(row["cost_model"], 2, times),
+            num(row["c"], 3),
+            num(row["v"], 2),
+            yes_no(words, row["lossless"]),
+        )
+        for row in study.tables["ledger"].rows
+    ]
+    heads = columns(
+        words,
+        "engine drafter gamma alpha tokens_per_round target_forwards draft_forwards wall speedup theorem38 cost_model c v same",
+    )
+    return view(words, "ledger", heads, rows, source="ledger")
+
+
+def time(study: Study, words: Wording) -> View:
+    """Where the milliseconds of a text go."""
+    rows = [
+        (*_method(words, row), *(plainly(row[part], formats.milliseconds) for part in (*PARTS, "wall_s")))
+        for row in study.tables["time"].rows
+    ]
+    labels = {part if part != "draft" else "draft_part": words.name("part", part).capitalize() for part in PARTS}
+    names = " ".join(["engine drafter gamma", *labels, "total"])
+    return view(words, "time", columns(words, names, **labels), rows, source="time", folded=True)
