@@ -18,4 +18,4 @@ rule acceptance:
         settings=settings("acceptance"),
         code=code_hash("acceptance"),
     shell:
-        "python -m specledger acceptance" + CAST_ARGUMENTS + " --output {output:q}"
+        f"python -m specledger acceptance {CAST_ARGUMENTS} --output {{output:q}}"

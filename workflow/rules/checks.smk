@@ -19,4 +19,4 @@ rule checks:
         settings=settings("checks"),
         code=code_hash("checks"),
     shell:
-        "python -m specledger checks" + CAST_ARGUMENTS + " --plain {input.plain:q} --output {output:q}"
+        f"python -m specledger checks {CAST_ARGUMENTS} --plain {{input.plain:q}} --output {{output:q}}"

@@ -10,8 +10,8 @@ from specledger.foundation.errors import UserError
 from specledger.foundation.fingerprint import code_hash
 from specledger.foundation.records import hash_text
 
-# The rules call `python`: the one that runs Snakemake, in an activated environment or not.
-os.environ["PATH"] = os.pathsep.join((os.path.dirname(sys.executable), os.environ["PATH"]))
+# Every stage calls `python`, the one that runs Snakemake, in an activated environment or not.
+os.environ.update(PATH=os.pathsep.join((os.path.dirname(sys.executable), *os.get_exec_path())))
 ENVIRONMENT = "../envs/specledger.yaml"
 WORKFLOW = Path(workflow.basedir) / "workflow"
 
@@ -35,6 +35,7 @@ RESULTS = Path("results") / STUDY
 REPORT = Path("report") if STUDY == "study" else Path("report") / STUDY
 LOGS = RESULTS / "logs"
 BENCHMARKS = RESULTS / "benchmarks"
+MODELS = RESULTS / "models"
 try:
     CORPUS_PATH, CORPUS_SHA256, ON_GPU = prepared()
 except UserError as error:
@@ -60,6 +61,11 @@ def expected():
         },
         sort_keys=True,
     )
+
+
+def model_files(model):
+    """The files of a trained model, with the wildcard {seed} left in."""
+    return [MODELS / model / "{seed}" / name for name in ("config.json", "model.safetensors", "heads.safetensors")]
 
 
 def results_folder(wildcards, input):

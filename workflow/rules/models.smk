@@ -1,5 +1,4 @@
 # What is learned or counted: the target without and with MTP, the draft model, the n-gram.
-MODELS = RESULTS / "models"
 MODEL_FILES = ("config.json", "model.safetensors", "heads.safetensors", "training.json", "certificate.json")
 
 
@@ -50,11 +49,6 @@ rule ngram:
         " --text {input.text:q} --record {input.record:q} --output {output.table:q}"
 
 
-def model_files(model):
-    """The files of a trained model, with the wildcard {seed} left in."""
-    return [MODELS / model / "{seed}" / name for name in ("config.json", "model.safetensors", "heads.safetensors")]
-
-
 # What every measuring rule reads and passes on.
 CAST = {
     "text": rules.corpus.output.text,
@@ -64,7 +58,7 @@ CAST = {
     "ngram": rules.ngram.output.table,
 }
 CAST_ARGUMENTS = (
-    " --settings {params.settings:q} --code {params.code} --log {log:q} --seed {wildcards.seed}"
+    "--settings {params.settings:q} --code {params.code} --log {log:q} --seed {wildcards.seed}"
     " --text {input.text:q} --record {input.record:q} --ngram {input.ngram:q}"
     " --mtp {input.mtp:q} --draft {input.draft:q}"
 )

@@ -21,4 +21,4 @@ rule sweep:
         settings=settings("sweep"),
         code=code_hash("sweep"),
     shell:
-        "python -m specledger sweep" + CAST_ARGUMENTS + " --output {output:q}"
+        f"python -m specledger sweep {CAST_ARGUMENTS} --output {{output:q}}"

@@ -2,25 +2,54 @@
 
 import base64
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from specledger.foundation.errors import UserError
 from specledger.foundation.records import write_text
+from specledger.reporting.document import Download
 from specledger.reporting.formulas import formula_svg
 from specledger.reporting.report import build
-from specledger.reporting.svg import inlined, width_of
+from specledger.reporting.svg import inlined
 from specledger.reporting.wording import TEMPLATES
 
 SCRIPTS = ("tables.js",)
-MAX_BYTES = 1_500_000
+MAX_EMBEDDED = 450_000  # bytes of CSV that the page carries; what is beyond is named by its path
 
 
 def data_url(content: bytes) -> str:
     """CSV bytes as an address that a link can download without any script."""
     return "data:text/csv;charset=utf-8;base64," + base64.b64encode(content).decode("ascii")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Link:
+    """A download of the page: its address, or only the path where the page would grow too large."""
+
+    name: str
+    note: str
+    url: str
+    path: str
+
+
+def links(downloads: tuple[Download, ...], results: Path) -> tuple[Link, ...]:
+    """The smallest tables first, as long as they fit; in the order of `downloads`."""
+    room, fitting = MAX_EMBEDDED, set()
+    for item in sorted(downloads, key=lambda item: (len(item.content), item.name)):
+        room -= len(item.content)
+        if room >= 0:
+            fitting.add(item.name)
+    return tuple(
+        Link(
+            name=item.name,
+            note=item.note,
+            url=data_url(item.content) if item.name in fitting else "",
+            path=f"{results.parent.name}/{results.name}/tables/{item.name}.csv",
+        )
+        for item in downloads
+    )
 
 
 def _environment() -> Environment:
@@ -32,7 +61,6 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         keep_trailing_newline=True,
     )
-    environment.filters["data_url"] = data_url
     return environment
 
 
@@ -46,17 +74,12 @@ def render(results: Path, figures: Path, provenance: Mapping, output: Path) -> N
     UserError names a result file, figure or key that is missing. The bytes depend on the arguments alone.
     """
     document, study = build(results, figures, provenance)
-    pictures = {name: Markup(inlined(svg, name)) for name, svg in study.figures.items()}
-    widths = {name: width_of(svg) for name, svg in study.figures.items()}
     text = _environment().get_template("index.html.j2").render(
         document=document,
-        pictures=pictures,
-        widths=widths,
+        downloads=links(document.downloads, study.results),
+        pictures={name: Markup(inlined(svg, name)) for name, svg in study.figures.items()},
         formula=_formula,
         style=Markup((TEMPLATES / "page.css").read_text(encoding="utf-8")),
         scripts=[Markup((TEMPLATES / name).read_text(encoding="utf-8")) for name in SCRIPTS],
     )
-    size = len(text.encode("utf-8"))
-    if size > MAX_BYTES:
-        raise UserError(f"{output}: the page has {size:,} bytes, more than {MAX_BYTES:,}; ask for fewer seeds or methods")
     write_text(Path(output), text)

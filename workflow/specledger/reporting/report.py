@@ -12,8 +12,8 @@ from specledger.reporting.wording import Wording, read_wording
 
 DOWNLOADS = ("claims", "ledger", "time", "forwards", "acceptance", "prefix", "greedy", "seeds", "models")
 PAGE_WORDS = (
-    "skip contents ran answer claims downloads downloads_lead download filter filter_count references footer top answered "
-    "product sorted_hint unprintable"
+    "skip contents ran answer claims downloads downloads_lead filter filter_count cut references footer top answered "
+    "product unprintable"
 ).split()
 
 

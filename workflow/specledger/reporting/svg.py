@@ -4,14 +4,6 @@ import re
 
 from specledger.reporting.style import GRID, INK
 
-SIZE = re.compile(r'<svg[^>]*?\swidth="([\d.]+)pt"')
-
-
-def width_of(svg: str) -> float:
-    """The width in points; 0 where the file names none."""
-    found = SIZE.search(svg)
-    return float(found.group(1)) if found else 0.0
-
 
 def inlined(svg: str, prefix: str) -> str:
     """The <svg> element alone: ids made unique, the figures' ink and grid handed over to the page's colours.

@@ -1,0 +1,70 @@
+// Sorting by heading, filtering of long tables, downloads from beside a table. Without this file all of it is still readable.
+const words = JSON.parse(document.getElementById("words").textContent);
+
+// Missing cells carry no data-v: they stay last in both directions; ties keep the order of the file.
+export function compare(first, second, direction) {
+  if (first === undefined || second === undefined) return (first === undefined) - (second === undefined);
+  const [a, b] = [Number(first), Number(second)];
+  const order = Number.isNaN(a) || Number.isNaN(b) ? first.localeCompare(second, "en", { numeric: true }) : a - b;
+  return direction === "descending" ? -order : order;
+}
+
+function sortBy(table, heading) {
+  const direction = heading.getAttribute("aria-sort") === "ascending" ? "descending" : "ascending";
+  for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
+  heading.setAttribute("aria-sort", direction);
+  const body = table.tBodies[0];
+  const rows = [...body.rows].sort((a, b) => a.dataset.place - b.dataset.place);
+  const value = (row) => row.cells[heading.cellIndex].dataset.v;
+  rows.sort((a, b) => compare(value(a), value(b), direction));
+  body.append(...rows);
+}
+
+function makeSortable(table) {
+  [...table.tBodies[0].rows].forEach((row, place) => { row.dataset.place = place; });
+  for (const heading of table.tHead.rows[0].cells) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.append(...heading.childNodes);
+    button.addEventListener("click", () => sortBy(table, heading));
+    heading.append(button);
+  }
+}
+
+function addFilter(table, number) {
+  const rows = [...table.tBodies[0].rows];
+  const box = document.createElement("div");
+  const label = document.createElement("label");
+  const input = document.createElement("input");
+  const count = document.createElement("output");
+  box.className = "filter";
+  input.type = "search";
+  input.id = label.htmlFor = `filter-${number}`;
+  label.textContent = words.filter;
+  count.htmlFor = input.id;
+  input.addEventListener("input", () => {
+    const wanted = input.value.toLowerCase().split(/\s+/).filter(Boolean);
+    let shown = 0;
+    for (const row of rows) {
+      const text = row.textContent.toLowerCase();
+      row.hidden = !wanted.every((word) => text.includes(word));
+      shown += !row.hidden;
+    }
+    count.textContent = words.count.replace("{shown}", shown).replace("{total}", rows.length);
+  });
+  box.append(label, input, count);
+  table.closest(".scroll").before(box);
+}
+
+document.querySelectorAll("table.sortable").forEach((table, number) => {
+  makeSortable(table);
+  if (table.tBodies[0].rows.length >= 12) addFilter(table, number);
+});
+
+// A table's own link downloads the file that the list at the end holds once.
+for (const link of document.querySelectorAll("a[data-csv]")) {
+  const held = document.querySelector(`#csv-${link.dataset.csv} a[download]`);
+  if (held) [link.href, link.download] = [held.href, held.download];
+}
+
+addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((one) => { one.open = true; }));
