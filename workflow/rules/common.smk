@@ -1,4 +1,4 @@
-# What every rule uses: the checked configuration, folders, and what makes a job run again.
+# What the rules share. The checked configuration, folders, and what makes a job run again.
 import json
 import os
 import sys

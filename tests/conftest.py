@@ -1,0 +1,31 @@
+"""What all tests share: one thread, no surprise from the user's environment, repeatable hypothesis."""
+
+import os
+
+import pytest
+from hypothesis import settings
+
+os.environ.pop("SPECLEDGER_CORPUS", None)  # the tests bring texts of their own
+settings.register_profile("repeatable", deadline=None, derandomize=True, print_blob=False)
+settings.load_profile("repeatable")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread():
+    """Two workers on two cores: a second thread each would only make them wait."""
+    import torch
+
+    torch.set_num_threads(1)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Tests of one xdist_group run in one worker, so that what they share is made once."""
+    from xdist.scheduler import LoadGroupScheduling
+
+    return LoadGroupScheduling(config, log)
+
+
+def pytest_collection_modifyitems(items):
+    """The longest group goes first, so that the other worker does all the rest beside it."""
+    items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
