@@ -60,7 +60,7 @@ def provenance(results: Path, config: dict, settings: str, expected: dict[str, d
     first = records[0]
     return {
         "study": config["study"],
-        "quick": config["study"] == "quick",
+        "quick": config["quick"],
         "config": config,
         "settings_hash": hash_text(settings),
         "commit": first["commit"],

@@ -165,7 +165,7 @@ def stage_settings(config: dict, stage: str, *, model: str | None = None, corpus
         case "sweep":
             slice_ = {**sweep, "sampling": sampling, **machine}
         case "analysis":
-            slice_ = {"seeds": config["seeds"], "quick": config["study"] == "quick"}
+            slice_ = {"seeds": config["seeds"], "quick": config["quick"]}
         case "report":
             slice_ = config
         case _:

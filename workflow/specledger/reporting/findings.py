@@ -51,9 +51,9 @@ def shared_values(study: Study) -> dict[str, str]:
         "total": formats.whole(summary["greedy_total"]),
         "repeats": formats.whole(repeats),
         "tokens": formats.whole(max((row["tokens"] for row in ledger.rows if known(row["tokens"])), default=None)),
-        "temperature": formats.reading(ledger.rows[0]["temperature"], 2),
+        "temperature": formats.setting(ledger.rows[0]["temperature"]),
         "context": formats.whole(_setting(config, "model.context", prefix["fed_long"])),
-        "mtp_weight": formats.reading(_setting(config, "training.mtp_weight"), 3),
+        "mtp_weight": formats.setting(_setting(config, "training.mtp_weight")),
     }
 
 

@@ -42,7 +42,7 @@ def scientific(value: float | None, digits: int = 2) -> str:
     if not known(value) or math.isinf(value) or value == 0:
         return number(value, 0)
     mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
-    return f"{_signed(mantissa)} × 10{str(int(exponent)).translate(SUPERSCRIPTS)}"
+    return f"{_signed(mantissa)}\u00a0×\u00a010{str(int(exponent)).translate(SUPERSCRIPTS)}"
 
 
 def small(value: float | None, decimals: int = 4) -> str:
@@ -60,6 +60,11 @@ def reading(value: float | None, decimals: int = 4) -> str:
         return whole(value)
     size = math.floor(math.log10(abs(value))) if math.isfinite(value) else 0
     return small(value, max(0, min(decimals, 3 - size)))
+
+
+def setting(value: float | None) -> str:
+    """A number as somebody typed it."""
+    return _signed(f"{value:g}") if known(value) else MISSING
 
 
 def p_value(value: float | None) -> str:

@@ -61,7 +61,9 @@ def count(value: float | None) -> Cell:
 
 def with_interval(row: Row, column: str, decimals: int = 3, form: Callable = number) -> Cell:
     """A mean with its interval beneath."""
-    spread = formats.interval(row[f"{column}_lo"], row[f"{column}_hi"], form, decimals=decimals)
+    lo, hi = row[f"{column}_lo"], row[f"{column}_hi"]
+    # Plain decoding yields one token a round by definition: an interval of no width would look measured.
+    spread = "" if lo == hi else formats.interval(lo, hi, decimals=decimals)
     return num(row[column], decimals, form, note=spread)
 
 

@@ -1,7 +1,7 @@
 """Tables of sections 1 and 2, and the claims: the checks and the acceptance rule."""
 
 from specledger.reporting import formats
-from specledger.reporting.document import View, cell
+from specledger.reporting.document import Column, View, cell
 from specledger.reporting.drawing_rule import Bar, Chosen
 from specledger.reporting.formats import known
 from specledger.reporting.study import Study
@@ -57,21 +57,23 @@ def readings(study: Study, words: Wording, section: str) -> View | None:
 
 
 def prefix(study: Study, words: Wording) -> View:
-    """Largest difference by model, engine and precision."""
+    """Largest difference by model and engine, a column a precision."""
+    precisions = sorted(study.tables["prefix"].values("precision"))
     rows = [
         (
             named(words, "model", model),
             named(words, "engine", engine),
-            cell(precision, sort=precision),
             cell(f"{formats.whole(found[0]['fed_short'])} → {formats.whole(found[0]['fed_long'])}"),
-            count(sum(row["rows"] or 0 for row in found)),
-            num(largest(row["max_abs_difference"] for row in found), 1, formats.small),
+            count(sum(row["rows"] or 0 for row in found if row["precision"] == precisions[0])),
+            *(
+                num(largest(row["max_abs_difference"] for row in found if row["precision"] == precision), 1, formats.small)
+                for precision in precisions
+            ),
         )
-        for (model, engine, precision), found in grouped(
-            study.tables["prefix"].rows, "model", "engine", "precision"
-        ).items()
+        for (model, engine), found in grouped(study.tables["prefix"].rows, "model", "engine").items()
     ]
-    return view(words, "prefix", columns(words, "model engine precision fed rows difference"), rows, source="prefix")
+    heads = columns(words, "model engine fed rows") + tuple(Column(label=name, numeric=True) for name in precisions)
+    return view(words, "prefix", heads, rows, source="prefix")
 
 
 def greedy(study: Study, words: Wording) -> View:

@@ -61,7 +61,7 @@ def models(study: Study, words: Wording) -> View:
         (
             named(words, "model", row["model"]),
             *(count(row[key]) for key in ("parameters", "head_parameters", "steps", "batch")),
-            plainly(row["learning_rate"], formats.reading),
+            plainly(row["learning_rate"], formats.setting),
             count(row["n"]),
             with_interval(row, "validation_loss", 4),
             with_interval(row, "validation_mtp_loss", 4),
