@@ -17,10 +17,11 @@ WORDS = "the king and his fool speak of love death honour night what shall we do
 def play(characters: int, seed: int = 0) -> str:
     """A text that looks like a play, with as many characters and with the prompt `ROMEO:` in it."""
     choose = random.Random(seed)
-    lines = []
-    while sum(map(len, lines)) < characters:
+    lines, written = [], 0
+    while written < characters:
         speech = " ".join(choose.choices(WORDS, k=choose.randint(3, 9)))
         lines.append(f"{choose.choice(('ROMEO', 'JULIET', 'NURSE'))}:\n{speech.capitalize()}.\n\n")
+        written += len(lines[-1])
     return ("ROMEO:\n" + "".join(lines))[:characters]
 
 

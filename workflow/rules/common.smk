@@ -4,6 +4,7 @@ import os
 import sys
 
 from specledger.corpus.source import from_file, sha256
+from specledger.corpus.text import check_usable, decode_utf8
 from specledger.foundation import config as configuration
 from specledger.foundation.devices import cuda_count, resolve
 from specledger.foundation.errors import UserError
@@ -27,7 +28,16 @@ def prepared():
             raise UserError(f"{there}: not writable; run in a folder of yours, or with snakemake --directory FOLDER")
     if path is None:
         return path, config["corpus"]["download"]["sha256"], device.startswith("cuda")
-    return path, sha256(from_file(Path(path), config["corpus"]["sha256"])), device.startswith("cuda")
+    raw = from_file(Path(path), config["corpus"]["sha256"])
+    check_usable(
+        decode_utf8(raw, path),
+        name=path,
+        context=config["model"]["context"],
+        validation_fraction=config["corpus"]["validation_fraction"],
+        prompt=config["corpus"]["prompt"],
+        positions=config["acceptance"]["positions"],
+    )
+    return path, sha256(raw), device.startswith("cuda")
 
 
 STUDY = str(config.get("study"))

@@ -18,9 +18,14 @@ def run(options, log) -> None:
     settings = json.loads(options.settings)
     text, origin = acquire({**settings, **json.loads(options.source)}, log.say)
     name = origin["origin"]
-    check_usable(text, name=name, context=settings["context"], validation_fraction=settings["validation_fraction"])
+    check_usable(
+        text,
+        name=name,
+        context=settings["context"],
+        validation_fraction=settings["validation_fraction"],
+        prompt=origin["prompt"],
+    )
     vocabulary = Vocabulary.of(text)
-    vocabulary.encode(origin["prompt"])
     split = split_point(len(text), settings["validation_fraction"])
     write_text(options.text, text)
     record = {

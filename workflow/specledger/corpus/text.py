@@ -47,18 +47,26 @@ def split_point(characters: int, validation_fraction: float) -> int:
     return int(characters * (1 - validation_fraction))
 
 
-def check_usable(text: str, *, name: str, context: int, validation_fraction: float) -> None:
-    """UserError unless training and validation are each longer than a context and what follows it."""
+def check_usable(
+    text: str, *, name: str, context: int, validation_fraction: float, prompt: str, positions: int = 1
+) -> None:
+    """UserError in one line that names the file and why the study can't use its text.
+
+    Training and validation must each be longer than a context and what follows it, and validation
+    must hold `positions` places with a whole context before them.
+    """
     split = split_point(len(text), validation_fraction)
-    needed = context + 2
-    for part, length in (("training", split), ("validation", len(text) - split)):
-        if length < needed:
+    for part, length, more in (("training", split, 2), ("validation", len(text) - split, max(2, positions))):
+        if length < context + more:
             raise UserError(
-                f"{name}: {len(text)} characters leave {length} for {part}, at least {needed} are needed "
-                f"(model.context {context} + 2)"
+                f"{name}: {len(text)} characters leave {length} for {part}, at least {context + more} are needed "
+                f"(model.context {context} + {more})"
             )
     if len(set(text)) < 2:
         raise UserError(f"{name}: only one distinct character, at least 2 are needed")
+    missing = "".join(sorted(set(prompt) - set(text)))
+    if missing:
+        raise UserError(f"{name}: lacks {missing!r} of the prompt {prompt!r}; set corpus.prompt to what it can spell")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,5 +1,6 @@
 """Which device a stage computes on."""
 
+import os
 import shutil
 from pathlib import Path
 
@@ -36,7 +37,9 @@ def prepare(name: str, threads: int):
 
     torch.set_num_threads(threads)
     torch.set_float32_matmul_precision("highest")
-    torch.use_deterministic_algorithms(True)
+    # cuBLAS reads this when it starts; without it, its sums may come in another order each run.
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    torch.use_deterministic_algorithms(True, warn_only=True)
     return torch.device(resolve(name))
 
 

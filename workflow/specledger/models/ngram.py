@@ -9,7 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
+
+from specledger.foundation.errors import UserError
 
 MEMO_BYTES = 64 * 1024 * 1024
 
@@ -103,7 +106,12 @@ class NGram:
 
     @classmethod
     def load(cls, path: Path) -> "NGram":
-        arrays = load_file(path)
+        try:
+            arrays = load_file(path)
+        except FileNotFoundError:
+            raise UserError(f"{path}: missing; run snakemake again, it makes what is missing") from None
+        except SafetensorError as error:
+            raise UserError(f"{path}: damaged ({error}); delete it and run snakemake again") from None
         vocabulary = int(arrays["vocabulary"][0])
         order = sum(name.startswith("codes_") for name in arrays)
         levels = tuple(_level(arrays[f"codes_{n}"], arrays[f"counts_{n}"], vocabulary) for n in range(1, order + 1))

@@ -85,9 +85,17 @@ def _fill(module: torch.nn.Module, tensors: dict, path: Path) -> None:
         raise UserError(f"{path}: not the weights of this model ({str(error).splitlines()[-1].strip()})") from None
 
 
+def _load_config(path: Path) -> LlamaConfig:
+    record = read_json(path)
+    try:
+        return _config_from_hugging_face(record)
+    except (KeyError, TypeError, ValueError) as error:
+        raise UserError(f"{path}: not the sizes of a model ({error}); delete it and run snakemake again") from None
+
+
 def load_model(folder: Path, device: torch.device) -> Llama:
     """The model of a folder, ready for inference on `device`."""
-    model = Llama(_config_from_hugging_face(read_json(folder / "config.json")))
+    model = Llama(_load_config(folder / "config.json"))
     _fill(model, _load_tensors(folder / "model.safetensors"), folder / "model.safetensors")
     return model.to(device).eval().requires_grad_(False)
 

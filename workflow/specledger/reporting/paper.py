@@ -57,7 +57,8 @@ def _sheet(document: Document) -> dict:
             view["rows"] = view["rows"][:MOST_ROWS]
             view["cut_note"] = document.words["cut"].format(shown=MOST_ROWS, total=view["total"])
     widths = {name: float(SIZE.search(formula_svg(name)).group(1)) for name in FORMULAS}
-    replaced = MISSING_GLYPH in json.dumps(found, ensure_ascii=False)
+    contents = {key: value for key, value in found.items() if key != "words"}
+    replaced = MISSING_GLYPH in json.dumps(contents, ensure_ascii=False)
     return {"document": found, "formula-widths": widths, "replaced": replaced}
 
 

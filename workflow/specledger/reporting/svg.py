@@ -2,7 +2,10 @@
 
 import re
 
-from specledger.reporting.style import GRID, INK
+from specledger.reporting.style import DRAFTER, GRID, INK
+
+# The page has its own shade of each, lighter in the dark; the hue stays.
+SHADES = {GRID: "var(--figure-grid)", **{DRAFTER[name]: f"var(--{name})" for name in ("draft", "mtp", "ngram")}}
 
 
 def inlined(svg: str, prefix: str) -> str:
@@ -11,10 +14,11 @@ def inlined(svg: str, prefix: str) -> str:
     Ids repeat between files; the element is hidden from screen readers, whose text is the figure's own label.
     """
     body = svg[svg.index("<svg") :].strip()
-    body = re.sub(r"<metadata>.*?</metadata>", "", body, flags=re.DOTALL)
+    body = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", body, flags=re.DOTALL)
     body = re.sub(r'\sid="([^"]+)"', rf' id="{prefix}-\1"', body)
     body = re.sub(r'(href="#|url\(#)', rf"\1{prefix}-", body)
     body = re.sub(re.escape(INK), "currentColor", body, flags=re.IGNORECASE)
-    body = re.sub(re.escape(GRID), "var(--figure-grid)", body, flags=re.IGNORECASE)
+    for colour, shade in SHADES.items():
+        body = re.sub(re.escape(colour), shade, body, flags=re.IGNORECASE)
     body = re.sub(r"\n\s*", "\n", body)
     return re.sub(r"<svg ", '<svg aria-hidden="true" focusable="false" ', body, count=1)

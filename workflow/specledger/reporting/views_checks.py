@@ -101,7 +101,8 @@ def position(words: Wording, chosen: Chosen) -> View:
     """The two ways of each symbol and their sum."""
 
     def row(bar: Bar, name: str) -> tuple:
-        parts = (bar.p, bar.q, bar.kept, bar.p - bar.kept, bar.p, bar.drawn)
+        residual = bar.p - bar.kept
+        parts = (bar.p, bar.q, bar.kept, residual, bar.kept + residual, bar.drawn)
         return (cell(name, sort=name), *(num(value, 4) for value in parts))
 
     rows = [row(bar, formats.symbol(bar.symbol)) for bar in chosen.bars]

@@ -1,0 +1,130 @@
+"""The page in a real browser, offline: no error, no request, keyboard, downloads, accessibility in both themes."""
+
+from pathlib import Path
+
+import pytest
+from synthetic import write_synthetic_study
+
+from specledger.reporting import page
+from specledger.reporting.figures import draw_all
+
+CHROMIUM = Path("/usr/bin/chromium")
+WIDTHS = (390, 900, 1500)
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+if not CHROMIUM.exists():
+    pytest.skip(f"{CHROMIUM} is not installed", allow_module_level=True)
+
+pytestmark = pytest.mark.xdist_group("browser")
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("a report") / "study"
+    about = write_synthetic_study(folder, (1, 2, 3))
+    about |= {"quick": True, "stale": ["sweep of seed 2: other code"], "devices": ["AMD EPYC"]}
+    draw_all(folder, folder / "figures")
+    page.render(folder, folder / "figures", about, folder / "index.html")
+    return folder / "index.html"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as driver:
+        opened = driver.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def visit(browser, report):
+    """Open the page in a fresh offline context; anything but silence afterwards fails the test."""
+    contexts, faults = [], []
+
+    def opening(**options):
+        context = browser.new_context(offline=True, **{"viewport": {"width": 1200, "height": 900}, **options})
+        contexts.append(context)
+        tab = context.new_page()
+        tab.on("console", lambda message: faults.append(f"console: {message.text}"))
+        tab.on("pageerror", lambda error: faults.append(f"error: {error}"))
+        tab.on("request", lambda request: faults.append(f"request: {request.url[:80]}") if is_foreign(request) else None)
+        tab.goto(report.as_uri())
+        return tab
+
+    def is_foreign(request) -> bool:
+        return request.url.split("#")[0] != report.as_uri() and not request.url.startswith("data:")
+
+    yield opening
+    for context in contexts:
+        context.close()
+    assert faults == []
+
+
+def column(tab, view: str, index: int) -> list[str | None]:
+    """What the cells of a column sort by, in the order on screen."""
+    return tab.eval_on_selector_all(f"#{view} tbody tr", f"rows => rows.map(row => row.cells[{index}].dataset.v ?? null)")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(visit, scheme):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
+    tab = visit(color_scheme=scheme)
+    tab.eval_on_selector_all("details", "all => all.forEach(one => { one.open = true; })")
+    found = axe.Axe().run(tab)
+    assert found.violations_count == 0, found.generate_report()
+    # What axe cannot decide it leaves incomplete: contrast must not hide there.
+    unsure = [item["id"] for item in found.response["incomplete"] if item["id"] == "color-contrast"]
+    assert unsure == []
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_nothing_sticks_out(visit, width):
+    tab = visit(viewport={"width": width, "height": 900})
+    assert tab.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_tables_sort_by_keyboard_and_missing_values_stay_last(visit):
+    tab = visit()
+    heading = tab.locator("#ledger-ledger th").nth(3)
+    heading.locator("button").focus()
+    for direction, reverse in (("ascending", False), ("descending", True)):
+        tab.keyboard.press("Enter")
+        assert heading.get_attribute("aria-sort") == direction
+        values = column(tab, "ledger-ledger", 3)
+        known = [float(value) for value in values if value is not None]
+        assert known == sorted(known, reverse=reverse)
+        assert values[len(known) :] == [None, None], "plain decoding has no alpha"
+    assert tab.locator("#ledger-ledger th[aria-sort]").count() == 1
+
+
+def test_the_filter_counts_what_it_shows(visit):
+    tab = visit()
+    box = tab.locator("#ledger-ledger .filter")
+    box.get_by_label("Filter rows").fill("cached mtp")
+    assert tab.locator("#ledger-ledger tbody tr:visible").count() == 1
+    assert box.locator("output").inner_text() == "1 of 28 rows"
+
+
+def test_downloads_are_the_files(visit, report):
+    tab = visit()
+    for link, name in (("#csv-seeds a", "seeds"), ("#ledger-ledger a.csv", "ledger")):
+        with tab.expect_download() as waiting:
+            tab.locator(link).click()
+        assert waiting.value.suggested_filename == f"{name}.csv"
+        assert Path(waiting.value.path()).read_bytes() == (report.parent / "tables" / f"{name}.csv").read_bytes()
+
+
+def test_it_is_complete_without_javascript(visit):
+    tab = visit(java_script_enabled=False)
+    assert tab.locator("#ledger-ledger tbody tr").count() == 28
+    assert tab.locator("th button, .filter").count() == 0, "no control that would do nothing"
+    tab.locator("#verify .questions summary").nth(1).click()
+    assert tab.get_by_text("forgetting its tail").is_visible()
+
+
+def test_paper_shows_what_is_folded(visit):
+    tab = visit()
+    tab.emulate_media(media="print")
+    tab.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert tab.locator("details:not([open])").count() == 0
+    assert not tab.locator(".contents").is_visible()

@@ -1,0 +1,306 @@
+"""The acceptance rule, exactly: `verify` itself is integrated over its uniforms and compared with the target.
+
+`verify` is a step function of each uniform: bisection finds its steps to the last bit, so that the
+probabilities of all that it can do are known to about 1e-15, with no draw and so with no odds.
+Shapes: S = V^G draft sequences, G proposals, V vocabulary.
+"""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from specledger.sampling import verify as rule
+from specledger.sampling.distributions import GREEDY, distribution, draw
+from specledger.sampling.verify import acceptance_probability, residual, verify
+
+LARGEST_UNIFORM = np.nextafter(1.0, 0.0)
+EXACT = 1e-12
+
+
+def steps(holds, shape) -> np.ndarray:
+    """Where `holds`, true below a step and false above it, changes: by bisection to the last bit of [0, 1]."""
+    lo, hi = np.zeros(shape), np.ones(shape)
+    for _ in range(60):
+        mid = np.minimum((lo + hi) / 2, LARGEST_UNIFORM)
+        yes = holds(mid)
+        lo, hi = np.where(yes, mid, lo), np.where(yes, hi, mid)
+    return hi
+
+
+def acceptance_steps(check, p_SGV, q_SGV, draft_SG) -> np.ndarray:
+    """[S, G]: the probability that proposal g is accepted, given that those before it were."""
+    S, G = draft_SG.shape
+    found = np.empty((S, G))
+    for g in range(G):
+
+        def accepts(u_S, g=g):
+            uniforms = np.zeros((S, G))
+            uniforms[:, g] = u_S
+            return check(p_SGV, q_SGV, draft_SG, uniforms, np.zeros(S)).accept_len_N > g
+
+        found[:, g] = steps(accepts, S)
+    return found
+
+
+def token_law(check, p_SGV, q_SGV, draft_SG, length: int) -> tuple[np.ndarray, np.ndarray]:
+    """Which rounds can end after `length` proposals [S], and the law of the token that follows [S, V]."""
+    S, G = draft_SG.shape
+    uniforms = np.zeros((S, G))
+    if length < G:
+        uniforms[:, length] = LARGEST_UNIFORM
+    possible = check(p_SGV, q_SGV, draft_SG, uniforms, np.zeros(S)).accept_len_N == length
+    V = p_SGV.shape[-1]
+    cdf = np.stack(
+        [steps(lambda u, k=k: check(p_SGV, q_SGV, draft_SG, uniforms, u).token_N <= k, S) for k in range(V)], axis=1
+    )
+    return possible, np.diff(cdf, axis=1, prepend=0.0)
+
+
+def prefix_rows(rows: list[np.ndarray], sequences: np.ndarray, count: int) -> np.ndarray:
+    """[S, count, V]: of each sequence the distributions after its first 0, 1, ... symbols."""
+    return np.stack([rows[n][tuple(sequences[:, :n].T)] for n in range(count)], axis=1)
+
+
+def joint(rows: list[np.ndarray], length: int) -> np.ndarray:
+    """The law [V, ..., V] of `length` symbols drawn one after another."""
+    law = rows[0]
+    for n in range(1, length):
+        law = law[..., None] * rows[n]
+    return law
+
+
+def output_law(check, p: list[np.ndarray], q: list[np.ndarray], gamma: int) -> np.ndarray:
+    """The law of the first gamma + 1 symbols: a round of `check`, then the target alone after a rejection."""
+    V = len(p[0])
+    draft_SG = np.array(list(itertools.product(range(V), repeat=gamma)), dtype=np.int64).reshape(-1, gamma)
+    S = len(draft_SG)
+    q_SGV = prefix_rows(q, draft_SG, gamma) if gamma else np.empty((1, 0, V))
+    drawn = np.array([[q_SGV[s, g, x] for g, x in enumerate(row)] for s, row in enumerate(draft_SG)]).reshape(S, gamma)
+    can = (drawn > 0).all(axis=1)  # what the draft can't propose, verify must not be shown
+    draft_SG, q_SGV, weight_S = draft_SG[can], q_SGV[can], drawn[can].prod(axis=1)
+    p_SGV = prefix_rows(p, draft_SG, gamma + 1)
+    accept_SG = acceptance_steps(check, p_SGV, q_SGV, draft_SG)
+    law = np.zeros((V,) * (gamma + 1))
+    for length in range(gamma + 1):
+        possible, token_SV = token_law(check, p_SGV, q_SGV, draft_SG, length)
+        reach_S = weight_S * accept_SG[:, :length].prod(axis=1)
+        if length < gamma:
+            reach_S = reach_S * (1 - accept_SG[:, length])
+        for s in np.flatnonzero(possible):
+            for token in np.flatnonzero(token_SV[s]):
+                block = (*draft_SG[s, :length].tolist(), int(token))
+                rest = np.array(reach_S[s] * token_SV[s, token])
+                for n in range(length + 1, gamma + 1):
+                    seen = len(block)
+                    rest = rest[..., None] * p[n][(*block, *(slice(None),) * (n - seen))]
+                law[block] += rest
+    return law
+
+
+@st.composite
+def tables(draw, V: int, orders: int):
+    """Distributions after each prefix of fewer than `orders` symbols; zeros, ties and equal rows are likely."""
+    found = []
+    for n in range(orders):
+        numbers = draw(st.lists(st.integers(0, 5), min_size=V ** (n + 1), max_size=V ** (n + 1)))
+        weights = np.array(numbers, dtype=float).reshape((V,) * (n + 1))
+        weights[weights.sum(axis=-1) == 0] = 1.0
+        found.append(weights / weights.sum(axis=-1, keepdims=True))
+    return found
+
+
+CASES = [(3, 0), (4, 0), (3, 1), (4, 1), (3, 2), (4, 2), (3, 3)]
+
+
+@pytest.mark.parametrize(("V", "gamma"), CASES)
+def test_output_is_exactly_the_targets(V, gamma):
+    @settings(max_examples=20 if gamma < 3 else 6)
+    @given(tables(V, gamma + 1), tables(V, gamma))
+    def holds(p, q):
+        assert np.abs(output_law(verify, p, q, gamma) - joint(p, gamma + 1)).max() < EXACT
+
+    holds()
+
+
+def test_vocabulary_4_gamma_3_at_random_rows():
+    rng = np.random.default_rng(0)
+    p = [rng.dirichlet(np.ones(4), size=(4,) * n) for n in range(4)]
+    q = [rng.dirichlet(np.ones(4), size=(4,) * n) for n in range(3)]
+    assert np.abs(output_law(verify, p, q, 3) - joint(p, 4)).max() < EXACT
+
+
+def accept_all(p, q, tokens, accept, extra):
+    return verify(p, q, tokens, np.zeros_like(accept), extra)
+
+
+def accept_with_square_root(p, q, tokens, accept, extra):
+    return verify(p, q, tokens, accept**2, extra)
+
+
+def with_residual(other):
+    def broken(p, q, tokens, accept, extra):
+        honest = rule.residual
+        rule.residual = other
+        try:
+            return verify(p, q, tokens, accept, extra)
+        finally:
+            rule.residual = honest
+
+    return broken
+
+
+def bonus_of_the_row_before(p, q, tokens, accept, extra):
+    shifted = p.copy()
+    shifted[:, -1] = p[:, -2]
+    return verify(shifted, q, tokens, accept, extra)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        accept_all,
+        accept_with_square_root,
+        with_residual(lambda p, q: p),
+        with_residual(lambda p, q: np.abs(p - q)),
+        with_residual(lambda p, q: np.exp(np.maximum(p - q, 0))),
+        bonus_of_the_row_before,
+    ],
+    ids=["accept-all", "sqrt", "residual-p", "residual-abs", "residual-softmax", "bonus-row"],
+)
+def test_the_oracle_catches_broken_rules(broken):
+    rng = np.random.default_rng(1)
+    p = [rng.dirichlet(np.ones(3), size=(3,) * n) for n in range(3)]
+    q = [rng.dirichlet(np.ones(3), size=(3,) * n) for n in range(2)]
+    assert np.abs(output_law(broken, p, q, 2) - joint(p, 3)).max() > 1e-3
+
+
+def test_acceptance_and_residual_are_the_papers():
+    """The steps of `verify` against min(1, p/q) and max(0, p - q) / its sum, symbol by symbol."""
+    p_V, q_V = np.array([0.5, 0.3, 0.2, 0.0]), np.array([0.1, 0.4, 0.2, 0.3])
+    draft_SG = np.arange(4)[:, None]
+    p_SGV, q_SGV = np.tile(p_V, (4, 2, 1)), np.tile(q_V, (4, 1, 1))
+    accept = acceptance_steps(verify, p_SGV, q_SGV, draft_SG)[:, 0]
+    assert accept == pytest.approx([1, 0.75, 1, 0], abs=EXACT)
+    possible, law = token_law(verify, p_SGV, q_SGV, draft_SG, 0)
+    assert possible.tolist() == [False, True, False, True]
+    assert law[possible] == pytest.approx(np.tile([1, 0, 0, 0], (2, 1)), abs=EXACT)
+    assert residual(p_V, q_V) == pytest.approx([0.4, 0, 0, 0])
+    assert acceptance_probability(p_V, q_V) == pytest.approx((q_V * accept).sum())
+
+
+def test_a_grid_of_uniforms_yields_the_target():
+    """Independent of the bisection: 400 x 400 midpoints for each proposal, each step off by at most half a cell."""
+    rng = np.random.default_rng(2)
+    p_V, q_V = rng.dirichlet(np.ones(4)), rng.dirichlet(np.ones(4))
+    n = 400
+    u, w = (side.ravel() for side in np.meshgrid((np.arange(n) + 0.5) / n, (np.arange(n) + 0.5) / n))
+    law = np.zeros(4)
+    for token in range(4):
+        tokens = np.full((n * n, 1), token)
+        verdict = verify(np.broadcast_to(p_V, (n * n, 2, 4)), np.broadcast_to(q_V, (n * n, 1, 4)), tokens, u[:, None], w)
+        first = np.where(verdict.accept_len_N == 1, token, verdict.token_N)
+        law += q_V[token] * np.bincount(first, minlength=4) / n**2
+    assert np.abs(law - p_V).max() < 4 / n
+
+
+def test_drawn_outputs_follow_the_target():
+    """Chi-square of 200,000 rounds; a right rule falls below 1e-3 at one seed in 1,000, and the seed is fixed."""
+    rng = np.random.default_rng(3)
+    p_V, q_V, N = rng.dirichlet(np.ones(8)), rng.dirichlet(np.ones(8)), 200_000
+    tokens = draw(np.broadcast_to(q_V, (N, 8)), rng.random(N))[:, None]
+    verdict = verify(
+        np.broadcast_to(p_V, (N, 2, 8)), np.broadcast_to(q_V, (N, 1, 8)), tokens, rng.random((N, 1)), rng.random(N)
+    )
+    first = np.where(verdict.accept_len_N == 1, tokens[:, 0], verdict.token_N)
+    assert stats.chisquare(np.bincount(first, minlength=8), N * p_V).pvalue > 1e-3
+    beta = acceptance_probability(p_V, q_V)
+    assert abs(verdict.accept_len_N.mean() - beta) < 4 * np.sqrt(beta * (1 - beta) / N)  # odds 6e-5
+
+
+# --- special cases ---
+
+
+def batch(rng, N=60, G=3, V=5):
+    p, q = rng.dirichlet(np.full(V, 0.5), size=(N, G + 1)), rng.dirichlet(np.full(V, 0.5), size=(N, G))
+    tokens = draw(q, rng.random((N, G)))
+    return p, q, tokens, rng.random((N, G)), rng.random(N)
+
+
+def test_equal_rows_always_accept():
+    p, _, _, _, extra = batch(np.random.default_rng(4))
+    q = p[:, :-1]
+    tokens = draw(q, np.random.default_rng(5).random(q.shape[:2]))
+    verdict = verify(p, q, tokens, np.full(tokens.shape, LARGEST_UNIFORM), extra)
+    assert (verdict.accept_len_N == 3).all()
+    assert np.array_equal(verdict.token_N, draw(p[:, -1], extra))
+
+
+def test_disjoint_rows_never_accept():
+    p, q = np.array([[[0.5, 0.5, 0, 0]] * 2]), np.array([[[0, 0, 0.5, 0.5]]])
+    verdict = verify(p, q, np.array([[2]]), np.array([[0.0]]), np.array([0.6]))
+    assert (verdict.accept_len_N[0], verdict.token_N[0]) == (0, 1)
+
+
+def test_a_batch_is_its_rounds_one_by_one():
+    arguments = batch(np.random.default_rng(6))
+    together = verify(*arguments)
+    for n in range(60):
+        alone = verify(*(argument[n : n + 1] for argument in arguments))
+        assert (alone.accept_len_N[0], alone.token_N[0]) == (together.accept_len_N[n], together.token_N[n])
+    assert set(together.accept_len_N) == {0, 1, 2, 3}
+
+
+def test_no_proposals_is_a_draw_from_the_target():
+    p, _, _, _, extra = batch(np.random.default_rng(7))
+    verdict = verify(p[:, :1], np.empty((60, 0, 5)), np.empty((60, 0), dtype=np.int64), np.empty((60, 0)), extra)
+    assert (verdict.accept_len_N == 0).all() and np.array_equal(verdict.token_N, draw(p[:, 0], extra))
+
+
+@given(st.lists(st.integers(0, 4), min_size=4, max_size=4), st.lists(st.integers(0, 4), min_size=3, max_size=3))
+def test_greedy_accepts_what_the_target_would_say(best, proposed):
+    """One-hot rows: the accepted are the common beginning, and what follows is the target's, whatever the uniforms."""
+    p, q = (distribution(np.eye(5)[tokens], GREEDY)[None] for tokens in (best, proposed))
+    for u in (0.0, 0.5, LARGEST_UNIFORM):
+        verdict = verify(p, q, np.array([proposed]), np.full((1, 3), u), np.array([u]))
+        same = next((i for i in range(3) if best[i] != proposed[i]), 3)
+        assert (verdict.accept_len_N[0], verdict.token_N[0]) == (same, best[same])
+
+
+def test_inputs_are_left_alone():
+    arguments = batch(np.random.default_rng(8))
+    copies = [argument.copy() for argument in arguments]
+    verify(*arguments)
+    assert all(np.array_equal(a, b) for a, b in zip(arguments, copies, strict=True))
+
+
+def bad(which: int, where: tuple, value: float):
+    arguments = [argument.copy() for argument in batch(np.random.default_rng(9), N=4, G=2, V=3)]
+    arguments[which][where] = value
+    return arguments
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (bad(0, (2, 1, 0), np.nan), r"target_probs row \(2, 1\) must sum to 1, got nan"),
+        (bad(1, (1, 0, 2), np.nan), r"draft_probs row \(1, 0\) must sum to 1, got nan"),
+        (bad(0, (3, 2, 0), np.inf), r"target_probs row \(3, 2\) must sum to 1, got inf"),
+        (bad(0, (0, 0), [0.5, 0.6, 0.0]), r"target_probs row \(0, 0\) must sum to 1, got 1.1"),
+        (bad(1, (0, 1), [0.2, 0.2, 0.2]), r"draft_probs row \(0, 1\) must sum to 1, got 0.6"),
+        (bad(0, (1, 1), [1.2, -0.2, 0.0]), r"target_probs row \(1, 1\) must not be negative, got -0.2 at symbol 1"),
+        (bad(1, (1, 1), [-0.5, 0.5, 1.0]), r"draft_probs row \(1, 1\) must not be negative, got -0.5 at symbol 0"),
+    ],
+)
+def test_rows_that_are_no_distributions(arguments, words):
+    with pytest.raises(ValueError, match=words):
+        verify(*arguments)
+
+
+def test_a_proposal_that_its_draft_cannot_draw():
+    p, q, tokens, accept, extra = batch(np.random.default_rng(10), N=3, G=2, V=3)
+    q[1, 1], tokens[1, 1] = [0.5, 0.0, 0.5], 1
+    with pytest.raises(ValueError, match=r"draft_probs row \(1, 1\) gives its own proposal 1 no probability"):
+        verify(p, q, tokens, accept, extra)
