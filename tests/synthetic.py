@@ -8,7 +8,6 @@ import json
 from pathlib import Path
 
 import numpy as np
-
 from specledger.theory.speculation import expected_tokens_per_round, measured_cost_speedup, walltime_speedup
 
 SYMBOLS = sorted("\n !$&',-.3:;?ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
@@ -18,9 +17,23 @@ ALPHAS = {"draft": 0.74, "mtp": 0.90, "ngram": 0.66}
 PARAMETERS = {"plain": (742_784, 0), "mtp": (742_784, 230_272), "draft": (54_592, 0)}
 LOSSES = {"plain": 1.524, "mtp": 1.521, "draft": 1.69}
 DRAWS = 200_000
+# claim | title | section | published | unit | measured | half an interval | verdict
+CLAIMS = """
+parameters-target | The target has 0.743 million parameters | 1 | 742784 | parameters | 742784 | 0 | reproduced
+prefix-difference | Feeding 64 characters changes none of the first 56 rows | 1 | 0 | logits | 2.4e-06 | 0 | reproduced
+tv-output | 200,000 draws lie 0.0005 from p | 2 | 0.0005 | total variation | 0.0031 | 0.0004 | not comparable
+acceptance-range | Acceptance between 0.67 and 0.75 | 3 | 0.67 to 0.75 | acceptance | 0.741 | 0.012 | inconclusive
+c-value | A draft forward is 0.27 of a target's | 3 | 0.27 | ratio of times | 0.29 | 0.01 | not comparable
+loss-mtp-target | Target with MTP: loss of 1.5276 | 4 | 1.5276 | nats a character | 1.521 | 0.003 | undecided
+loss-draft | Draft model: loss of 1.8862 | 4 | 1.8862 | nats a character | 1.69 | 0.004 | not reproduced
+loss-difference | MTP moves the target's loss by -0.008 | 4 | -0.008 | nats a character | -0.003 | 0.006 | undecided
+mtp-fastest | MTP gives the best speed-up, 1.27 | 5 | 1.27 | speed-up | 1.31 | 0.03 | undecided
+greedy-identity | Greedy text is plain greedy text | 5 | all identical | fraction of texts | 1.0 | 0 | reproduced
+"""
 TEXT = (
-    "What say you, gentle cousin, to the hour?\nThe night is old, and every lamp burns low.\n\nJULIET:\nThen let it burn; "
-    "I have a tongue of fire,\nAnd would be heard above the watchman's bell.\n\nROMEO:\nSpeak softly, love: the orchard walls have ears."
+    "What say you, gentle cousin, to the hour?\nThe night is old, and every lamp burns low.\n\nJULIET:\n"
+    "Then let it burn; I have a tongue of fire,\nAnd would be heard above the watchman's bell.\n\nROMEO:\n"
+    "Speak softly, love: the orchard walls have ears."
 )
 
 
@@ -89,7 +102,8 @@ def _models(folder: Path, rows: list[dict], n: int) -> None:
     for model, (parameters, head) in PARAMETERS.items():
         losses = [row["validation_loss"] for row in rows if row["model"] == model]
         module = [row["validation_mtp_loss"] for row in rows if row["model"] == model and row["validation_mtp_loss"]]
-        settings = {"parameters": parameters, "head_parameters": head, "steps": 5000, "batch": 32, "learning_rate": 5e-4}
+        settings = {"parameters": parameters, "head_parameters": head, "steps": 5000, "batch": 32}
+        settings["learning_rate"] = 5e-4
         table.append(
             {"model": model, **settings, "n": n, **_around("validation_loss", float(np.mean(losses)), 0.003, n)}
             | (_around("validation_mtp_loss", float(np.mean(module)), 0.003, n) if module else {})
@@ -135,7 +149,8 @@ def _acceptance(folder: Path, seeds: tuple[int, ...], rng: np.random.Generator, 
                     }
                 )  # fmt: skip
                 found[name] = {
-                    "p": target.tolist(), "q": draft.tolist(), "counts": counts.tolist(), "draws": DRAWS, "accepted": accepted,
+                    "p": target.tolist(), "q": draft.tolist(), "counts": counts.tolist(), "draws": DRAWS,
+                    "accepted": accepted,
                 }  # fmt: skip
             positions.append({"position": 1000 * index + seed, "context": context, "drafters": found})
         record = {"context": corpus_tail, "positions": positions, "symbols": SYMBOLS}
@@ -157,8 +172,9 @@ def _checks(folder: Path, seeds: tuple[int, ...]) -> None:
     write_csv(folder / "tables" / "prefix.csv", prefix)
     greedy = [
         {
-            "seed": seed, "engine": engine, "context_rule": rule, "drafter": drafter, "gamma": gamma, "prompt_tokens": 8,
-            "generated_tokens": 48, "identical": True, "first_divergence": None, "top2_margin": None,
+            "seed": seed, "engine": engine, "context_rule": rule, "drafter": drafter, "gamma": gamma,
+            "prompt_tokens": 8, "generated_tokens": 48, "identical": True,
+            "first_divergence": None, "top2_margin": None,
         }
         for seed in seeds
         for engine, rule in ENGINES.items()
@@ -202,9 +218,8 @@ def _timings(folder: Path, n: int) -> list[dict]:
             seconds = _around("seconds", one * v, 0.02 * one, n)
             forwards.append({"engine": engine, "model": "target", "positions": positions, **seconds, "c": v})
         for drafter, c in costs.items():
-            forwards.append(
-                {"engine": engine, "model": drafter, "positions": 1, **_around("seconds", c * one, 0.01 * one, n), "c": c}
-            )
+            seconds = _around("seconds", c * one, 0.01 * one, n)
+            forwards.append({"engine": engine, "model": drafter, "positions": 1, **seconds, "c": c})
             for gamma in (1,) if drafter == "mtp" else GAMMAS:
                 v = 1 + (0.03 if engine == "recompute" else 0.06) * gamma
                 ledger.append(_ledger_row(engine, drafter, gamma, n, c, v))
@@ -212,7 +227,8 @@ def _timings(folder: Path, n: int) -> list[dict]:
             verify = row["target_forwards"] * one * (row.get("v") or 1.0)
             draft = row["draft_forwards"] * one * (row.get("c") or 0.0)
             rest = max(0.0, row["wall_s"] - verify - draft)
-            parts = {"draft": draft, "catch_up": None, "verify": verify, "accept": 0.6 * rest, "sync": None, "other": 0.4 * rest}
+            parts = {"draft": draft, "catch_up": None, "verify": verify}
+            parts |= {"accept": 0.6 * rest, "sync": None, "other": 0.4 * rest}
             time.append({key: row[key] for key in ("engine", "drafter", "gamma")} | parts | {"wall_s": row["wall_s"]})
     write_csv(folder / "tables" / "ledger.csv", ledger, list(ledger[1]))
     write_csv(folder / "tables" / "time.csv", time)
@@ -221,29 +237,19 @@ def _timings(folder: Path, n: int) -> list[dict]:
 
 
 def _claims(folder: Path, n: int, comparable: bool) -> None:
-    interval = f"t over seeds, 95%, n = {n}" if n > 1 else "none, n = 1"
-    undecided = "inconclusive" if n == 1 else "reproduced"
-    given = [
-        ("parameters-target", "The target has 0.743 million parameters", 1, "742784", "parameters", 742784, 0, "reproduced"),
-        ("prefix-difference", "Feeding 64 characters instead of 56 changes none of the first 56 rows", 1, "0", "logits", 2.4e-6, 0, "reproduced"),
-        ("tv-output", "200,000 draws of the rule lie 0.0005 from p in total variation", 2, "0.0005", "total variation", 0.0031, 0.0004, "not comparable"),
-        ("acceptance-range", "Draft acceptance lies between 0.67 and 0.75 at every gamma", 3, "0.67 to 0.75", "acceptance", 0.741, 0.012, "inconclusive"),
-        ("c-value", "A draft forward takes 0.27 of a target forward", 3, "0.27", "ratio of times", 0.29, 0.01, "not comparable"),
-        ("loss-mtp-target", "The target trained with MTP reaches a validation loss of 1.5276", 4, "1.5276", "nats a character", 1.521, 0.003, undecided),
-        ("loss-draft", "The draft model reaches a validation loss of 1.8862", 4, "1.8862", "nats a character", 1.69, 0.004, "not reproduced"),
-        ("loss-difference", "Training with MTP moves the target's loss by -0.008", 4, "-0.008", "nats a character", -0.003, 0.006, undecided),
-        ("mtp-fastest", "MTP gives the best speed-up, 1.27", 5, "1.27", "speed-up", 1.31, 0.03, undecided),
-        ("greedy-identity", "Greedy speculative decoding gives the text of greedy plain decoding", 5, "all identical", "fraction of texts", 1.0, 0, "reproduced"),
-    ]  # fmt: skip
-    rows = [
-        {
-            "claim": claim, "title": title, "section": section, "source": f"section {section}", "published": published,
-            "unit": unit, "rule": f"within a tolerance of {published}", "measured": float(measured),
-            "lo": measured - half if half and n > 1 else None, "hi": measured + half if half and n > 1 else None,
-            "interval": interval if half else "exact, counted", "verdict": verdict, "why": f"Ours is {measured:.4g}: judged by its rule.",
-        }
-        for claim, title, section, published, unit, measured, half, verdict in given
-    ]  # fmt: skip
+    rows = []
+    for line in CLAIMS.strip().splitlines():
+        claim, title, section, published, unit, measured, half, verdict = (part.strip() for part in line.split("|"))
+        value, half = float(measured), float(half)
+        spread = {"lo": value - half, "hi": value + half} if half and n > 1 else {"lo": None, "hi": None}
+        interval = "exact, counted" if not half else f"t over seeds, 95%, n = {n}" if n > 1 else "none, n = 1"
+        undecided = "inconclusive" if n == 1 else "reproduced"
+        rows.append(
+            {"claim": claim, "title": title, "section": section, "source": f"section {section}", "published": published}
+            | {"unit": unit, "rule": f"within a tolerance of {published}", "measured": value, **spread}
+            | {"interval": interval, "verdict": undecided if verdict == "undecided" else verdict}
+            | {"why": f"Ours is {measured} ({interval}): judged by its rule."}
+        )
     write_csv(folder / "tables" / "claims.csv", rows if comparable else [], list(rows[0]))
 
 

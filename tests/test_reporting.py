@@ -14,12 +14,11 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from synthetic import write_synthetic_study
-
 from specledger.foundation.errors import UserError
 from specledger.reporting import formats, inline, labels, page, paper, report
 from specledger.reporting.figures import draw_all
 from specledger.reporting.wording import read_wording
+from synthetic import write_synthetic_study
 
 ROOT = Path(__file__).resolve().parent.parent
 VOID = {"meta", "link", "br", "img", "input", "hr"}
@@ -143,7 +142,8 @@ def cells(text: str, view: str) -> list[list[str]]:
     part = text[text.index(f'id="{view}"') :]
     body = part[part.index("<tbody>") : part.index("</tbody>")]
     rows = re.findall(r"<tr>(.*?)</tr>", body, flags=re.DOTALL)
-    return [[re.sub(r"<small>.*?</small>|<[^>]+>", "", one) for one in re.findall(r"<td.*?</td>", row, re.DOTALL)] for row in rows]
+    inner = [re.findall(r"<td.*?</td>", row, flags=re.DOTALL) for row in rows]
+    return [[re.sub(r"<small>.*?</small>|<[^>]+>", "", cell) for cell in row] for row in inner]
 
 
 def test_numbers_of_the_ledger_equal_the_table(study, text):
@@ -206,7 +206,7 @@ def test_one_seed_has_no_interval_and_says_so(tmp_path):
 
 
 def test_hostile_text_stays_text(tmp_path):
-    made = make(tmp_path / "study", (1,), corpus_tail="</script><script>alert(\"1\")</script>'&<b>*x*{y}汉 ")
+    made = make(tmp_path / "study", (1,), corpus_tail='</script><script>alert("1")</script>\'&<b>*x*{y}汉 ')
     about = {**made.about, "study": "</title><script>", "stale": ["<img src=x onerror=alert(1)>"]}
     page.render(made.results, made.figures, about, tmp_path / "index.html")
     found = Reader((tmp_path / "index.html").read_text(encoding="utf-8"))
@@ -220,7 +220,8 @@ def test_empty_cells_are_dashes(study, tmp_path):
     made = study.copy(tmp_path / "study")
     path = made.results / "tables" / "ledger.csv"
     rows = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8"))))
-    for name in ("alpha", "alpha_lo", "alpha_hi", "wall_s", "speedup_lo", "speedup_hi", "theorem38", "cost_model", "c", "v", "eq1"):
+    emptied = "alpha alpha_lo alpha_hi wall_s speedup_lo speedup_hi theorem38 cost_model c v eq1".split()
+    for name in emptied:
         for row in rows[1:]:
             row[rows[0].index(name)] = "nan" if name == "c" else ""
     with path.open("w", encoding="utf-8", newline="") as file:
@@ -247,7 +248,7 @@ def test_a_missing_file_is_named(study, tmp_path):
                 renderer.render(made.results, made.figures, made.about, tmp_path / "output")
         (made.results / "away").rename(made.results / part)
     (made.results / "models/draft/2/history.csv").unlink()
-    with pytest.raises(UserError, match="history.csv"):
+    with pytest.raises(UserError, match=r"history\.csv"):
         draw_all(made.results, made.figures)
     (made.results / "tables/claims.csv").write_text("claim,title\n", encoding="utf-8")
     with pytest.raises(UserError, match=r"claims\.csv: column \w+ is missing"):

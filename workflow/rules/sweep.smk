@@ -13,7 +13,7 @@ rule sweep:
         BENCHMARKS / "sweep" / "{seed}.tsv"
     conda:
         ENVIRONMENT
-    threads: workflow.cores
+    threads: os.cpu_count()  # clamped to --cores: all of them
     resources:
         gpu=workflow.global_resources.get("gpu", GPU) if ON_GPU else 0,
         mem_mb=1000,

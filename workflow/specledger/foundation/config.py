@@ -37,7 +37,7 @@ def _allowed(error) -> str:
             if isinstance(value, str) and _is_number(value):
                 hint = f"; YAML reads {value} as text, write it with a point and without quotes, as in 1.0e-5"
             return f"must be {schema.get('description', error.validator_value)}{hint}"
-        case "minItems":
+        case "minItems" if not value:
             return "must not be empty"
         case "uniqueItems":
             return "must not hold anything twice"
@@ -161,7 +161,7 @@ def stage_settings(config: dict, stage: str, *, model: str | None = None, corpus
         case "checks":
             slice_ = {**config["checks"], "engines": sweep["engines"], "gammas": sweep["gammas"], **machine}
         case "acceptance":
-            slice_ = {**config["acceptance"], "drafters": list(sweep["gammas"]), "sampling": sampling, **machine}
+            slice_ = {**config["acceptance"], "drafters": sorted(sweep["gammas"]), "sampling": sampling, **machine}
         case "sweep":
             slice_ = {**sweep, "sampling": sampling, **machine}
         case "analysis":

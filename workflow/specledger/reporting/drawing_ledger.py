@@ -21,7 +21,10 @@ def methods(ledger: Table, engine: str) -> dict[str, list[Row]]:
     found: dict[str, list[Row]] = {}
     for row in sorted(rows, key=lambda row: row["gamma"]):
         found.setdefault(row["drafter"], []).append(row)
-    return {name: found[name] for name in sorted(found, key=lambda name: list(DRAFTERS).index(name) if name in DRAFTERS else 99)}
+    return {
+        name: found[name]
+        for name in sorted(found, key=lambda name: list(DRAFTERS).index(name) if name in DRAFTERS else 99)
+    }
 
 
 def _panels(count: int, height: float) -> tuple[Figure, list[Axes]]:
@@ -47,9 +50,17 @@ def _points(axis: Axes, rows: Sequence[Row], column: str, drafter: str, shift: f
             continue
         colour = drafter_colour(drafter)
         if lo is not None and hi is not None:
-            axis.plot([row["gamma"] + shift] * 2, [lo, hi], color=colour, linewidth=1.5, solid_capstyle="butt", zorder=3)
+            axis.plot(
+                [row["gamma"] + shift] * 2, [lo, hi], color=colour, linewidth=1.5, solid_capstyle="butt", zorder=3
+            )
         axis.plot(
-            row["gamma"] + shift, value, MARKER.get(drafter, "o"), color=colour, markersize=5.6, markeredgewidth=0, zorder=4
+            row["gamma"] + shift,
+            value,
+            MARKER.get(drafter, "o"),
+            color=colour,
+            markersize=5.6,
+            markeredgewidth=0,
+            zorder=4,
         )
 
 
@@ -63,10 +74,19 @@ def _gamma_axis(axis: Axes, rows: Sequence[Row]) -> None:
 
 def _legend(figure: Figure, drafters: Sequence[str], lines: dict[str, str | tuple]) -> None:
     handles = [
-        Line2D([], [], linestyle="", marker=MARKER.get(name, "o"), color=drafter_colour(name), label=DRAFTERS.get(name, name))
+        Line2D(
+            [],
+            [],
+            linestyle="",
+            marker=MARKER.get(name, "o"),
+            color=drafter_colour(name),
+            label=DRAFTERS.get(name, name),
+        )
         for name in drafters
     ]
-    handles += [Line2D([], [], color=INK, linewidth=1.4, linestyle=style, label=label) for label, style in lines.items()]
+    handles += [
+        Line2D([], [], color=INK, linewidth=1.4, linestyle=style, label=label) for label, style in lines.items()
+    ]
     figure.legend(handles=handles, loc="outside upper left", ncols=len(handles), handletextpad=0.5, columnspacing=1.5)
 
 
@@ -141,7 +161,9 @@ def draw_time_parts(time: Table) -> Figure:
         _engine_bars(axis, rows)
         axis.set_title(ENGINES.get(engine, engine))
     used = [part for part in PARTS if any((row[part] or 0) > 0 for rows in groups for row in rows)]
-    handles = [Line2D([], [], linestyle="", marker="s", markersize=8, color=PART[part], label=PARTS[part]) for part in used]
+    handles = [
+        Line2D([], [], linestyle="", marker="s", markersize=8, color=PART[part], label=PARTS[part]) for part in used
+    ]
     handles.append(Line2D([], [], color=INK, linewidth=1.0, linestyle=DASH, label="plain decoding, total"))
     figure.legend(handles=handles, loc="outside upper left", ncols=len(handles), handletextpad=0.4, columnspacing=1.4)
     for axis in axes:

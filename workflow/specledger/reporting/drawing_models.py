@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from specledger.reporting.labels import MODELS
 from specledger.reporting.drawing_ledger import WIDTH
+from specledger.reporting.labels import MODELS
 from specledger.reporting.style import GRID, INK, MODEL
 from specledger.reporting.tables import Row, Table
 
@@ -72,9 +72,10 @@ def _name_ends(axis: Axes, ends: list[tuple[float, str, float]], limits: tuple[f
     places = _spread([value for value, _, _ in ends], least, *limits)
     last = max(step for _, _, step in ends)
     for (value, name, step), place in zip(ends, places, strict=True):
+        line = {"arrowstyle": "-", "color": MODEL[name], "linewidth": 1.2, "relpos": (0, 0.5), "shrinkB": 2}
         axis.annotate(
             f"{MODELS[name]}  {value:.3f}", (step, value), (last * 1.035, place), va="center", ha="left", fontsize=9,
-            color=INK, annotation_clip=False, arrowprops={"arrowstyle": "-", "color": MODEL[name], "linewidth": 1.2, "relpos": (0, 0.5), "shrinkB": 2},
+            color=INK, annotation_clip=False, arrowprops=line,
         )  # fmt: skip
     axis.set_xlim(-0.01 * last, last * 1.36)
     axis.spines["bottom"].set_bounds(0, last)

@@ -8,9 +8,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from specledger.reporting.drawing_ledger import WIDTH
 from specledger.reporting.formats import symbol
 from specledger.reporting.labels import DRAFTERS
-from specledger.reporting.drawing_ledger import WIDTH
 from specledger.reporting.style import INK, drafter_colour, drawable
 
 SHOWN = 12
@@ -89,14 +89,18 @@ def draw_acceptance_rule(record: Mapping) -> Figure:
         left.bar(place - 0.2, bar.p, 0.38, color=INK, linewidth=0)
         left.bar(place + 0.2, bar.q, 0.38, color=colour, linewidth=0)
         right.bar(place, bar.kept, 0.74, color=colour, linewidth=0)
-        right.bar(place, bar.p - bar.kept, 0.74, bottom=bar.kept, facecolor="none", edgecolor=INK, hatch="////", linewidth=0.9)
+        right.bar(
+            place, bar.p - bar.kept, 0.74, bottom=bar.kept, facecolor="none", edgecolor=INK, hatch="////", linewidth=0.9
+        )
         right.bar(place, bar.q - bar.kept, 0.74, bottom=bar.kept, color=colour, alpha=0.3, linewidth=0)
         right.plot(place, bar.drawn, "o", markerfacecolor="#ffffff", markeredgecolor="#000000", markersize=5, zorder=5)
     _axis(left, chosen.bars, "What each says")
     _axis(right, chosen.bars, "What the rule makes of it")
     left.set_ylabel("probability")
     name = DRAFTERS.get(chosen.drafter, chosen.drafter)
-    left.legend(handles=[Patch(color=INK, label="p, target"), Patch(color=colour, label=f"q, {name}")], loc="upper right")
+    left.legend(
+        handles=[Patch(color=INK, label="p, target"), Patch(color=colour, label=f"q, {name}")], loc="upper right"
+    )
     right.legend(
         handles=[
             Patch(facecolor=colour, label="min(p, q), accepted"),

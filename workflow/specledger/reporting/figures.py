@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 from specledger.reporting import drawing_ledger
 from specledger.reporting.drawing_models import draw_learning_curves, draw_seeds
 from specledger.reporting.drawing_rule import draw_acceptance_rule
-from specledger.reporting.style import RC, save
 from specledger.reporting.study import first_seed, read_positions
+from specledger.reporting.style import RC, save
 from specledger.reporting.tables import read_object, read_table, read_tables
 
 MODELS = ("plain", "mtp", "draft")
@@ -19,7 +19,9 @@ HISTORY = "step validation_loss"
 def _histories(results: Path, seeds: tuple[int, ...]) -> dict[str, dict[int, tuple]]:
     """Rows of history.csv by model and seed, for exactly the seeds of the tables."""
     return {
-        model: {seed: read_table(results / "models" / model / str(seed) / "history.csv", HISTORY).rows for seed in seeds}
+        model: {
+            seed: read_table(results / "models" / model / str(seed) / "history.csv", HISTORY).rows for seed in seeds
+        }
         for model in MODELS
     }
 

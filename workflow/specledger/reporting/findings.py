@@ -186,8 +186,15 @@ def more_is_less(study: Study, words: Wording) -> str:
         rows = sorted((row for row in rows if row["engine"] == rows[0]["engine"]), key=lambda row: row["gamma"])
         if len(rows) > 1:
             low, high = rows[-2], rows[-1]
-            names = {**method_names(words, high), "low": formats.whole(low["gamma"]), "high": formats.whole(high["gamma"])}
-            yields = {"low_tokens": number(low["tokens_per_round"], 2), "high_tokens": number(high["tokens_per_round"], 2)}
+            names = {
+                **method_names(words, high),
+                "low": formats.whole(low["gamma"]),
+                "high": formats.whole(high["gamma"]),
+            }
+            yields = {
+                "low_tokens": number(low["tokens_per_round"], 2),
+                "high_tokens": number(high["tokens_per_round"], 2),
+            }
             return words.say("questions.more_is_less.measured", **names, **yields)
     return ""
 

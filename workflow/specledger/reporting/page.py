@@ -53,7 +53,7 @@ def links(downloads: tuple[Download, ...], results: Path) -> tuple[Link, ...]:
 
 
 def _environment() -> Environment:
-    environment = Environment(
+    return Environment(
         loader=FileSystemLoader(TEMPLATES, encoding="utf-8"),
         autoescape=True,
         trim_blocks=True,
@@ -61,7 +61,6 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         keep_trailing_newline=True,
     )
-    return environment
 
 
 def _formula(name: str) -> Markup:
@@ -74,12 +73,16 @@ def render(results: Path, figures: Path, provenance: Mapping, output: Path) -> N
     UserError names a result file, figure or key that is missing. The bytes depend on the arguments alone.
     """
     document, study = build(results, figures, provenance)
-    text = _environment().get_template("index.html.j2").render(
-        document=document,
-        downloads=links(document.downloads, study.results),
-        pictures={name: Markup(inlined(svg, name)) for name, svg in study.figures.items()},
-        formula=_formula,
-        style=Markup((TEMPLATES / "page.css").read_text(encoding="utf-8")),
-        scripts=[Markup((TEMPLATES / name).read_text(encoding="utf-8")) for name in SCRIPTS],
+    text = (
+        _environment()
+        .get_template("index.html.j2")
+        .render(
+            document=document,
+            downloads=links(document.downloads, study.results),
+            pictures={name: Markup(inlined(svg, name)) for name, svg in study.figures.items()},
+            formula=_formula,
+            style=Markup((TEMPLATES / "page.css").read_text(encoding="utf-8")),
+            scripts=[Markup((TEMPLATES / name).read_text(encoding="utf-8")) for name in SCRIPTS],
+        )
     )
     write_text(Path(output), text)

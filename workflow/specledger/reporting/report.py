@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from specledger.reporting import findings, formats, study as studies, views_checks
+from specledger.reporting import findings, formats, views_checks
+from specledger.reporting import study as studies
 from specledger.reporting.document import Document, Download, Fact, Reference, Tally
 from specledger.reporting.sections import all_sections
 from specledger.reporting.study import Study

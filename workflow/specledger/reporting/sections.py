@@ -38,11 +38,13 @@ class Builder:
         return Text(paragraphs=self.words.paragraphs(key, **values))
 
     def formula(self, name: str) -> Formula:
-        return Formula(name=name, label=self.words.say(f"formulas.{name}"), note=self.words.say(f"formulas.{name}_note"))
+        key = f"formulas.{name}"
+        return Formula(name=name, label=self.words.say(key), note=self.words.say(f"{key}_note"))
 
     def picture(self, name: str, **values: object) -> Picture:
         key = f"figures.{name}"
-        return Picture(name=name, alt=self.words.say(f"{key}.alt"), caption=self.words.spans(f"{key}.caption", **values))
+        caption = self.words.spans(f"{key}.caption", **values)
+        return Picture(name=name, alt=self.words.say(f"{key}.alt"), caption=caption)
 
     def questions(self, section: str, **values: object) -> Questions:
         names = self.words.raw(f"sections.{section}.questions")
@@ -219,7 +221,9 @@ def provenance(make: Builder, commit: str) -> Section:
         "corpus": make.study.corpus["sha256"],
         "versions": ", ".join(f"{name} {version}" for name, version in sorted(about["versions"].items())),
     }
-    facts = [Fact(term=words.say(f"provenance.{key}"), value=str(value or formats.MISSING)) for key, value in values.items()]
+    facts = [
+        Fact(term=words.say(f"provenance.{key}"), value=str(value or formats.MISSING)) for key, value in values.items()
+    ]
     config = Code(
         title=words.say("provenance.config"),
         lead=words.say("provenance.config_lead"),

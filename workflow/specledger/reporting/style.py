@@ -6,8 +6,8 @@ import matplotlib
 
 matplotlib.use("Agg")
 
-from matplotlib import font_manager, ft2font  # noqa: E402
-from matplotlib.figure import Figure  # noqa: E402
+from matplotlib import font_manager, ft2font
+from matplotlib.figure import Figure
 
 # The page replaces these two by its own ink, so that a figure is as readable in the dark as in the light.
 INK, GRID = "#1c1d21", "#86888f"
@@ -16,14 +16,16 @@ DRAFTER = {"none": INK, "target": INK, "draft": "#0072b2", "mtp": "#d55e00", "ng
 MODEL = {"plain": INK, "mtp": DRAFTER["mtp"], "module": "#cc79a7", "draft": DRAFTER["draft"]}
 MARKER = {"none": "s", "draft": "o", "mtp": "D", "ngram": "^"}
 PART = {
-    "draft": "#e69f00", "catch_up": "#f0e442", "verify": "#56b4e9", "accept": "#cc79a7", "sync": "#999999", "other": "#b8bac0",
+    "draft": "#e69f00", "catch_up": "#f0e442", "verify": "#56b4e9", "accept": "#cc79a7",
+    "sync": "#999999", "other": "#b8bac0",
 }  # fmt: skip
 SPARE = ("#cc79a7", "#e69f00", "#56b4e9", "#f0e442")
 
 RC = {
     "svg.hashsalt": "specledger", "svg.fonttype": "path", "font.family": "DejaVu Sans", "font.size": 9.5,
-    "axes.edgecolor": GRID, "axes.labelcolor": INK, "axes.titlecolor": INK, "axes.titlesize": 10.5, "axes.titleweight": "bold",
-    "axes.titlelocation": "left", "axes.linewidth": 0.8, "axes.spines.top": False, "axes.spines.right": False,
+    "axes.edgecolor": GRID, "axes.labelcolor": INK, "axes.titlecolor": INK, "axes.titlesize": 10.5,
+    "axes.titleweight": "bold", "axes.titlelocation": "left", "axes.linewidth": 0.8,
+    "axes.spines.top": False, "axes.spines.right": False,
     "axes.grid": True, "axes.axisbelow": True, "grid.color": GRID, "grid.alpha": 0.28, "grid.linewidth": 0.7,
     "xtick.color": INK, "ytick.color": INK, "xtick.labelsize": 9, "ytick.labelsize": 9, "xtick.major.size": 0,
     "ytick.major.size": 0, "text.color": INK, "legend.frameon": False, "legend.fontsize": 9, "hatch.linewidth": 0.9,

@@ -9,10 +9,11 @@ from specledger.reporting.tables import Row
 from specledger.reporting.wording import Wording
 
 NUMERIC = frozenset(
-    "published measured rows difference texts identical first_divergence margin p q kept residual sum frequency positions "
-    "acceptance beta tv_output tv_expected tv_q999 beyond tv_draft chi2 df p_value least_p seed position gamma alpha eq1 "
-    "tokens_per_round gap seconds ratio parameters head steps batch learning_rate n loss mtp_loss plain mtp paired module "
-    "draft target_forwards draft_forwards wall speedup theorem38 cost_model c v total draft_part catch_up verify accept sync other".split()
+    "published measured rows difference texts identical first_divergence margin p q kept residual sum frequency "
+    "positions acceptance beta tv_output tv_expected tv_q999 beyond tv_draft chi2 df p_value least_p seed "
+    "position gamma alpha eq1 tokens_per_round gap seconds ratio parameters head steps batch learning_rate n loss "
+    "mtp_loss plain mtp paired module draft target_forwards draft_forwards wall speedup theorem38 cost_model c v "
+    "total draft_part catch_up verify accept sync other".split()
 )
 WIDE = frozenset({"claim", "why", "rule"})
 GLYPHS = {"reproduced": "✓", "not reproduced": "✗", "inconclusive": "?", "not comparable": "≠"}
@@ -75,7 +76,8 @@ def named(words: Wording, kind: str, key: str | None) -> Cell:
 def yes_no(words: Wording, value: bool | None) -> Cell:
     if value is None:
         return cell(MISSING)
-    return cell(words.say("columns.yes" if value else "columns.no"), sort="1" if value else "0", mark="" if value else "no")
+    name = words.say("columns.yes" if value else "columns.no")
+    return cell(name, sort=name, mark="" if value else "no")
 
 
 def verdict(words: Wording, key: str) -> Cell:

@@ -5,6 +5,7 @@ from specledger.reporting.document import Column, View, cell
 from specledger.reporting.drawing_rule import Bar, Chosen
 from specledger.reporting.formats import known
 from specledger.reporting.study import Study
+from specledger.reporting.tables import Row
 from specledger.reporting.views import (
     columns,
     count,
@@ -59,16 +60,17 @@ def readings(study: Study, words: Wording, section: str) -> View | None:
 def prefix(study: Study, words: Wording) -> View:
     """Largest difference by model and engine, a column a precision."""
     precisions = sorted(study.tables["prefix"].values("precision"))
+
+    def most(found: list[Row], precision: str) -> float | None:
+        return largest(row["max_abs_difference"] for row in found if row["precision"] == precision)
+
     rows = [
         (
             named(words, "model", model),
             named(words, "engine", engine),
             cell(f"{formats.whole(found[0]['fed_short'])} → {formats.whole(found[0]['fed_long'])}"),
             count(sum(row["rows"] or 0 for row in found if row["precision"] == precisions[0])),
-            *(
-                num(largest(row["max_abs_difference"] for row in found if row["precision"] == precision), 1, formats.small)
-                for precision in precisions
-            ),
+            *(num(most(found, precision), 1, formats.small) for precision in precisions),
         )
         for (model, engine), found in grouped(study.tables["prefix"].rows, "model", "engine").items()
     ]

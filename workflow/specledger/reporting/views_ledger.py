@@ -45,7 +45,7 @@ def forwards(study: Study, words: Wording) -> View:
         rows.append(
             (
                 named(words, "engine", row["engine"]),
-                named(words, "model", row["model"]),
+                named(words, "model" if row["model"] == "target" else "drafter", row["model"]),
                 count(row["positions"]),
                 cell(formats.milliseconds(row["seconds"]), sort=row["seconds"], note=spread),
                 num(row["c"], 3),
@@ -128,7 +128,8 @@ def ledger(study: Study, words: Wording) -> View:
     ]
     heads = columns(
         words,
-        "engine drafter gamma alpha tokens_per_round target_forwards draft_forwards wall speedup theorem38 cost_model c v same",
+        "engine drafter gamma alpha tokens_per_round target_forwards draft_forwards wall speedup "
+        "theorem38 cost_model c v same",
     )
     return view(words, "ledger", heads, rows, source="ledger")
 

@@ -1,0 +1,179 @@
+"""The configuration: what is wrong is said in one line, and each stage depends on its own keys only."""
+
+import copy
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from specledger.foundation import config as configuration
+from specledger.foundation.errors import UserError
+
+CONFIG = Path(__file__).resolve().parents[1] / "config"
+MISSING = object()
+
+
+def study() -> dict:
+    return yaml.safe_load((CONFIG / "config.yaml").read_text(encoding="utf-8"))
+
+
+def edited(path: str, value) -> dict:
+    """The study with one key set, or removed; a number in the path is an index."""
+    config = study()
+    at = config
+    *parents, last = [int(part) if part.isdigit() else part for part in path.split("/")]
+    for part in parents:
+        at = at[part]
+    if value is MISSING:
+        del at[last]
+    else:
+        at[last] = value
+    return config
+
+
+BAD = [
+    ("sweep/gammas/draft", [0, 1], ["sweep.gammas.draft[0]", "0", "from 1 to 63", "model.context 64"]),
+    ("sweep/gammas/draft", [1, 64], ["sweep.gammas.draft[1]", "64", "from 1 to 63"]),
+    ("sweep/gammas/ngram", [-1], ["sweep.gammas.ngram[0]", "-1", "from 1 to 63"]),
+    ("sweep/gammas/ngram", [2, 2], ["sweep.gammas.ngram", "twice"]),
+    ("sweep/gammas/draft", [1.5], ["sweep.gammas.draft[0]", "1.5", "whole number"]),
+    ("sweep/gammas/draft", [], ["sweep.gammas.draft", "must not be empty"]),
+    ("sweep/gammas/mtp", [2], ["sweep.gammas.mtp[0]", "2", "must be 1", "depth"]),
+    ("sweep/gammas/medusa", [1], ["sweep.gammas.medusa", "unknown key", "draft, ngram, mtp"]),
+    ("sweep/gammas/mtp", MISSING, ["sweep.gammas.mtp", "missing"]),
+    ("sweep/engines", ["turbo"], ["sweep.engines[0]", "turbo", "recompute, cached"]),
+    ("sweep/engines", [], ["sweep.engines", "must not be empty"]),
+    ("sweep/engines", ["cached", "cached"], ["sweep.engines", "twice"]),
+    ("sweep/tokens", 0, ["sweep.tokens", "0", "at least 1"]),
+    ("sweep/repeats", True, ["sweep.repeats", "true", "whole number"]),
+    ("seeds", [], ["seeds", "[]", "must not be empty"]),
+    ("seeds", [1, 2, 1], ["seeds[2]", "1", "once"]),
+    ("seeds", [1, 1.0], ["seeds[1]", "once"]),
+    ("seeds", ["one"], ["seeds[0]", "one", "whole number"]),
+    ("seeds", [-1], ["seeds[0]", "-1", "from 0"]),
+    ("seeds", 3, ["seeds", "3", "list"]),
+    ("sampling/temperature", -0.5, ["sampling.temperature", "-0.5", "at least 0"]),
+    ("sampling/top_k", 0, ["sampling.top_k", "0", "at least 1"]),
+    ("sampling/top_p", 1.5, ["sampling.top_p", "1.5", "at most 1"]),
+    ("device", "gpu", ["device", "gpu", "auto, cpu, cuda"]),
+    ("device", "cuda:x", ["device", "cuda:x", "cuda:N"]),
+    ("threads", 0, ["threads", "0", "at least 1"]),
+    ("study", "a/b", ["study", "a/b", "letters"]),
+    ("study", "", ["study", "letters"]),
+    ("quick", "yes", ["quick", "yes", "true or false"]),
+    ("trainin", {}, ["trainin", "unknown key", "training"]),
+    ("training/target/lr", 0.1, ["training.target.lr", "unknown key", "learning_rate"]),
+    ("training/target/learning_rate", "1e-5", ["training.target.learning_rate", "1e-5", "1.0e-5"]),
+    ("training/target/learning_rate", 0, ["training.target.learning_rate", "0", "above 0"]),
+    ("training/draft/warmup_steps", 5000, ["training.draft.warmup_steps", "5000", "less than steps"]),
+    ("training/draft/checkpoint", "first", ["training.draft.checkpoint", "first", "last, best"]),
+    ("training/target/betas", [0.9], ["training.target.betas", "two numbers"]),
+    ("training/target/steps", MISSING, ["training.target.steps", "missing"]),
+    ("model/target/width", 130, ["model.target.width", "130", "multiple of"]),
+    ("model/draft/kv_heads", 3, ["model.draft.kv_heads", "3", "divide heads"]),
+    ("model/context", 8, ["8"]),
+    ("checks/prefix_long", 65, ["checks.prefix_long", "65", "at most model.context 64"]),
+    ("checks/prefix_short", 64, ["checks.prefix_long", "more than checks.prefix_short 64"]),
+    ("checks/greedy_tokens", 49, ["checks.greedy_tokens", "49", "at most 48"]),
+    ("acceptance/draws", 10, ["acceptance.draws", "10", "1000"]),
+    ("ngram/discount", 1, ["ngram.discount", "1", "between 0 and 1"]),
+    ("ngram/order", 9, ["ngram.order", "9", "from 1 to 8"]),
+    ("corpus/sha256", "abc", ["corpus.sha256", "abc", "64 hexadecimal"]),
+    ("corpus/offline_fallback", "wiki", ["corpus.offline_fallback", "wiki", "pydoc, none"]),
+    ("corpus/download/urls", ["ftp://x"], ["corpus.download.urls[0]", "ftp://x", "https://"]),
+    ("corpus/validation_fraction", 1.0, ["corpus.validation_fraction", "between 0 and 1"]),
+    ("corpus/prompt", "", ["corpus.prompt", "at least one character"]),
+]
+
+
+@pytest.mark.parametrize(("path", "value", "words"), BAD, ids=[f"{path}={value!r:.20}" for path, value, _ in BAD])
+def test_a_bad_value_is_refused_in_one_line(path, value, words):
+    with pytest.raises(UserError) as refused:
+        configuration.validate(edited(path, value))
+    message = str(refused.value)
+    assert "\n" not in message
+    assert message.startswith("config ")
+    for word in words:
+        assert word in message, f"{word!r} is not in {message!r}"
+
+
+@pytest.mark.parametrize("name", ["config.yaml", "quick.yaml"])
+def test_the_configurations_that_are_shipped_are_good(name):
+    config = study()
+    lay_over(config, yaml.safe_load((CONFIG / name).read_text(encoding="utf-8")))
+    configuration.validate(config)
+
+
+def lay_over(below: dict, above: dict) -> None:
+    for key, value in above.items():
+        if isinstance(value, dict):
+            lay_over(below[key], value)
+        else:
+            below[key] = value
+
+
+STAGES = [("corpus", None), ("train", "plain"), ("train", "mtp"), ("train", "draft"), ("ngram", None)]
+STAGES += [(stage, None) for stage in ("checks", "acceptance", "sweep", "analysis", "report")]
+ALL = {model or stage for stage, model in STAGES}
+MEASURED = {"checks", "acceptance", "sweep"}
+
+TOUCHES = [
+    ("seeds", [1], {"analysis"}),
+    ("quick", True, {"analysis"}),
+    ("device", "cpu", {"plain", "mtp", "draft"} | MEASURED),
+    ("threads", 1, {"plain", "mtp", "draft"} | MEASURED),
+    ("corpus/path", "x.txt", set()),
+    ("corpus/download/urls", ["https://x"], set()),
+    ("corpus/prompt", "A", {"corpus"}),
+    ("corpus/validation_fraction", 0.2, {"corpus"}),
+    ("model/context", 65, {"corpus", "plain", "mtp", "draft"}),
+    ("model/target/layers", 3, {"plain", "mtp"}),
+    ("model/draft/layers", 3, {"draft"}),
+    ("training/target/steps", 4000, {"plain", "mtp"}),
+    ("training/draft/steps", 4000, {"draft"}),
+    ("training/mtp_weight", 0.1, {"mtp"}),
+    ("ngram/order", 4, {"ngram"}),
+    ("sampling/temperature", 0.7, {"acceptance", "sweep"}),
+    ("checks/greedy_tokens", 40, {"checks"}),
+    ("acceptance/draws", 100_000, {"acceptance"}),
+    ("sweep/gammas/draft", [1, 2], {"checks", "sweep"}),
+    ("sweep/engines", ["cached"], {"checks", "sweep"}),
+    ("sweep/tokens", 500, {"sweep"}),
+]
+
+
+def slices(config: dict) -> dict[str, str]:
+    return {
+        model or stage: configuration.stage_settings(config, stage, model=model, corpus_identity="sum")
+        for stage, model in STAGES
+    }
+
+
+@pytest.mark.parametrize(("path", "value", "stages"), TOUCHES, ids=[path for path, _, _ in TOUCHES])
+def test_an_edit_touches_the_slices_of_its_stages_and_no_other(path, value, stages):
+    before, after = slices(study()), slices(edited(path, value))
+    assert {name for name in ALL if before[name] != after[name]} == stages | {"report"}
+
+
+def test_another_text_touches_the_corpus():
+    one, other = (configuration.stage_settings(study(), "corpus", corpus_identity=sum_) for sum_ in "ab")
+    assert one != other
+
+
+def test_order_of_keys_and_whole_floats_make_no_difference():
+    config = study()
+    turned = json.loads(json.dumps(config), object_pairs_hook=lambda pairs: dict(reversed(pairs)))
+    assert slices(config) == slices(turned)
+    floated = copy.deepcopy(config)
+    floated["sampling"]["temperature"] = 1
+    floated["training"]["target"]["steps"] = 5000.0
+    assert slices(config) == slices(floated)
+
+
+def test_two_values_that_swap_are_two_settings():
+    config = edited("training/target/weight_decay", 0.2)
+    config["training"]["target"]["final_learning_rate_fraction"] = 0.1
+    swapped = edited("training/target/weight_decay", 0.1)
+    swapped["training"]["target"]["final_learning_rate_fraction"] = 0.2
+    assert slices(config)["plain"] != slices(swapped)["plain"]

@@ -1,0 +1,176 @@
+"""The experiments write the columns that the analysis reads, in the order and with the counts they claim."""
+
+import numpy as np
+import pytest
+from small import drafters_of, sizes, tiny_llama
+from specledger.analysis.raw import FORWARD_COLUMNS, GREEDY_COLUMNS, PREFIX_COLUMNS, RUN_COLUMNS
+from specledger.decoding.counts import Generated, Round
+from specledger.decoding.engines import engine
+from specledger.experiments import checks, forward_costs
+from specledger.experiments.acceptance import choose_positions, judge, position_distributions, simulate
+from specledger.experiments.cast import Cast
+from specledger.experiments.sweep import measure, methods_of, readings, token_kinds
+from specledger.sampling.distributions import GREEDY, Sampling
+from specledger.sampling.uniforms import Uniforms
+from specledger.sampling.verify import acceptance_probability
+
+CONFIG = sizes(context=24)
+TARGET = tiny_llama(CONFIG, seed=31)
+CAST = Cast(target=TARGET, drafters=drafters_of(TARGET))
+ENGINES = [engine("recompute"), engine("cached")]
+GAMMAS = {"draft": [1, 3], "ngram": [2], "mtp": [1]}
+TOKENS = np.random.default_rng(0).integers(CONFIG.vocabulary, size=60)
+
+
+def test_prefix_rows():
+    models = {"mtp": TARGET, "draft": CAST.drafters["draft"].model}
+    rows = list(checks.prefix_rows(models, ENGINES, TOKENS[:24], short=20, seed=4))
+    assert list(rows[0]) == PREFIX_COLUMNS
+    assert len(rows) == len(models) * len(ENGINES) * 2
+    for row in rows:
+        assert (row["fed_short"], row["fed_long"], row["rows"]) == (20, 24, 20)
+        assert row["max_abs_difference"] < {"float32": 1e-4, "float64": 1e-12}[row["precision"]]
+    assert next(TARGET.parameters()).dtype.itemsize == 4  # back to float32 for whoever comes next
+
+
+def test_prefix_sees_a_model_that_looks_ahead(monkeypatch):
+    """Attention without its mask: the first rows then depend on what follows, and the reading says so."""
+    from specledger.models import llama
+    from specledger.models.cache import Attended
+
+    blind = lambda cos, sin: Attended(cos_TE=cos, sin_TE=sin, is_causal=False)  # noqa: E731
+    monkeypatch.setattr(llama, "causal", blind)
+    assert checks.prefix_difference(TARGET, ENGINES[0], TOKENS[:24], short=20) > 0.01
+
+
+def test_greedy_rows():
+    prompt = TOKENS[:8].tolist()
+    rows = list(checks.greedy_rows(CAST, ENGINES, GAMMAS, prompt, count=12, seed=4))
+    assert list(rows[0]) == GREEDY_COLUMNS
+    assert len(rows) == 2 * 4
+    for row in rows:
+        assert row["identical"] is True and row["first_divergence"] is None and row["top2_margin"] is None
+        assert (row["prompt_tokens"], row["generated_tokens"]) == (8, 12)
+
+
+def test_greedy_rows_tell_where_texts_part(monkeypatch):
+    def wrong(target, drafter, prompt, **how):
+        text = honest(target, drafter, prompt, **how)
+        text.tokens[5] = (text.tokens[5] + 1) % CONFIG.vocabulary
+        return text
+
+    honest = checks.speculative
+    monkeypatch.setattr(checks, "speculative", wrong)
+    row = next(checks.greedy_rows(CAST, ENGINES, GAMMAS, TOKENS[:8].tolist(), count=12, seed=4))
+    assert (row["identical"], row["first_divergence"]) == (False, 5)
+    assert row["top2_margin"] > 0
+
+
+@pytest.mark.parametrize("name", ["draft", "ngram", "mtp"])
+def test_position_distributions_are_those_of_decoding(name):
+    """p is the target's row; q is what the drafter really proposes from, told by its own draws under greedy."""
+    context = TOKENS[: CONFIG.context].tolist()
+    p_V, q_V = position_distributions(TARGET, CAST.drafters[name], context, Sampling())
+    for probs_V in (p_V, q_V):
+        assert probs_V.sum() == pytest.approx(1) and (probs_V > 0).all()
+    p_greedy, q_greedy = position_distributions(TARGET, CAST.drafters[name], context, GREEDY)
+    assert p_greedy.argmax() == p_V.argmax() and q_greedy.argmax() == q_V.argmax()
+    assert np.abs(p_V - q_V).sum() > 0.01
+
+
+def test_simulation_follows_p_and_accepts_beta():
+    """Bounds of 4 standard errors (odds 6e-5) and of p > 1e-3; the seed is fixed."""
+    p_V, q_V = np.random.default_rng(1).dirichlet(np.ones(12), size=2)
+    found = simulate(p_V, q_V, draws=50_001, uniforms=Uniforms(1, 2))
+    assert found.counts_V.sum() == 50_001
+    row = judge(p_V, q_V, found, generator=np.random.default_rng(2))
+    beta = float(acceptance_probability(p_V, q_V))
+    assert row["beta"] == beta and row["draws"] == 50_001
+    assert abs(row["acceptance"] - beta) < 4 * np.sqrt(beta * (1 - beta) / 50_001)
+    assert row["p_value"] > 1e-3
+    assert row["tv_output"] < row["tv_q999"] < row["tv_draft"]
+    assert row["tv_draft"] == pytest.approx(1 - beta)
+
+
+def test_simulation_of_a_wrong_target_is_caught():
+    p_V, q_V = np.random.default_rng(1).dirichlet(np.ones(12), size=2)
+    row = judge(0.95 * p_V + 0.05 * q_V, q_V, simulate(p_V, q_V, draws=50_000, uniforms=Uniforms(1)),
+                generator=np.random.default_rng(2))  # fmt: skip
+    assert row["p_value"] < 1e-6 and row["tv_output"] > row["tv_q999"]
+
+
+def test_positions_have_a_whole_context_before_them():
+    positions = choose_positions(200, context=24, count=40)
+    assert positions == sorted(set(positions)) and len(positions) == 40
+    assert positions[0] >= 24 and positions[-1] < 200
+    assert positions == choose_positions(200, context=24, count=40)
+
+
+def test_sweep_rows():
+    methods, done = methods_of(ENGINES, GAMMAS), []
+    rows = list(
+        measure(
+            CAST, methods, [1, 2, 3], count=10, repeats=3, warmup=2, sampling=Sampling(), seed=4,
+            after_each=lambda: done.append(1),
+        )
+    )  # fmt: skip
+    assert set(RUN_COLUMNS) <= set(rows[0])
+    assert len(rows) == len(done) == 3 * len(methods) == 3 * 2 * (1 + 4)
+    orders = []
+    for repeat in (1, 2, 3):
+        block = [row for row in rows if row["repeat"] == repeat]
+        assert [row["order"] for row in block] == list(range(1, len(methods) + 1))
+        orders.append([(row["engine"], row["drafter"], row["gamma"]) for row in block])
+    assert all(sorted(order) == sorted(orders[0]) for order in orders)
+    assert orders[0] != orders[1] != orders[2]  # 10! orders: equal ones have odds of 1e-6
+    for row in rows:
+        assert row["tokens"] == 10 == row["accepted"] + row["rounds"] and row["seed"] == 4
+        assert row["context_rule"] == {"recompute": "window", "cached": "sliding"}[row["engine"]]
+        parts = sum(row[f"{part}_s"] for part in ("draft", "verify", "accept", "other"))
+        assert parts == pytest.approx(row["wall_s"]) and row["other_s"] >= 0
+        if row["drafter"] == "none":
+            assert (row["gamma"], row["drafted"], row["draft_forwards"], row["target_forwards"]) == (0, 0, 0, 10)
+
+
+def test_repeats_and_seeds_have_texts_of_their_own():
+    methods = methods_of(ENGINES[1:], {"draft": [2]})
+    how = {"count": 40, "repeats": 4, "warmup": 1, "sampling": Sampling(), "after_each": lambda: None}
+    rounds = {
+        seed: [r["rounds"] for r in measure(CAST, methods, [1], seed=seed, **how) if r["drafter"] == "draft"]
+        for seed in (1, 2)
+    }
+    assert len(set(rounds[1] + rounds[2])) > 2
+
+
+def text_by_hand() -> Generated:
+    """Round 1 accepts both of two, round 2 one of two, round 3 has no room to propose."""
+    rounds = [Round(drafted=2, accept_len=2, draft_forwards=2), Round(drafted=2, accept_len=1, draft_forwards=2)]
+    rounds.append(Round(drafted=0, accept_len=0, draft_forwards=0))
+    return Generated(tokens=[10, 11, 12, 20, 21, 30], rounds=rounds, wall_s=1.0, phase_s={"draft": 0.25, "verify": 0.5, "accept": 0.125})
+
+
+def test_readings_by_hand():
+    found = readings(text_by_hand(), 2)
+    assert found == {
+        "rounds": 3, "target_forwards": 3, "draft_forwards": 4, "tokens": 6, "drafted": 4, "examined": 4,
+        "accepted": 3, "full_rounds": 1, "wall_s": 1.0, "draft_s": 0.25, "verify_s": 0.5, "accept_s": 0.125,
+        "other_s": 0.125,
+    }  # fmt: skip
+
+
+def test_token_kinds_by_hand():
+    assert token_kinds(text_by_hand()) == [
+        (10, "accepted", 1), (11, "accepted", 1), (12, "sampled", 1),
+        (20, "accepted", 2), (21, "resampled", 2),
+        (30, "sampled", 3),
+    ]  # fmt: skip
+
+
+def test_forward_costs(monkeypatch):
+    monkeypatch.setattr(forward_costs, "MIN_RUN_S", 0.002)
+    rows = list(forward_costs.cost_rows(CAST, ENGINES, GAMMAS, TOKENS[:48].tolist(), threads=1))
+    assert {*FORWARD_COLUMNS} - {"seed"} <= set(rows[0])
+    found = [(row["engine"], row["model"], row["positions"]) for row in rows]
+    expected = [("target", 1), ("target", 2), ("target", 3), ("target", 4), ("draft", 1), ("ngram", 1), ("mtp", 1)]
+    assert found == [(name, *what) for name in ("recompute", "cached") for what in expected]
+    assert all(0 < row["seconds_lo"] <= row["seconds"] <= row["seconds_hi"] for row in rows)

@@ -1,0 +1,186 @@
+"""Training repeats to the bit, treats plain and MTP alike, learns, and keeps the checkpoint that it says."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from small import CPU, corpus_of, play, sizes
+from specledger.foundation.errors import UserError
+from specledger.training import loop
+from specledger.training.batches import sample_batch, validation_windows
+from specledger.training.loop import TrainingSettings, build, evaluate, train
+from specledger.training.schedule import learning_rate
+
+CORPUS = corpus_of(play(6000, seed=1))
+CONFIG = sizes(vocabulary=len(CORPUS.vocabulary), context=16, layers=1)
+SETTINGS = {
+    "steps": 40,
+    "batch": 8,
+    "learning_rate": 1e-2,
+    "warmup_steps": 5,
+    "final_learning_rate_fraction": 0.1,
+    "weight_decay": 0.1,
+    "betas": (0.9, 0.95),
+    "clip_norm": 1.0,
+    "evaluate_every": 10,
+    "checkpoint": "last",
+    "mtp_weight": None,
+}
+
+
+def trained(*, seed=1, on_step=lambda step, read_loss: None, **changes):
+    return train(CONFIG, TrainingSettings(**{**SETTINGS, **changes}), CORPUS, seed=seed, device=CPU, on_step=on_step)
+
+
+def bits(module) -> dict:
+    return {name: tensor.clone() for name, tensor in module.state_dict().items()}
+
+
+def same(one: dict, other: dict) -> bool:
+    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
+
+
+@pytest.mark.parametrize("mtp_weight", [None, 0.3])
+def test_the_same_seed_gives_the_same_bits(mtp_weight):
+    torch.manual_seed(1)
+    one = trained(mtp_weight=mtp_weight)
+    torch.manual_seed(2)  # a global seed must not matter
+    np.random.seed(3)  # noqa: NPY002
+    other = trained(mtp_weight=mtp_weight)
+    assert same(bits(one.model), bits(other.model))
+    if mtp_weight:
+        assert same(bits(one.mtp), bits(other.mtp))
+    for a, b in zip(one.history, other.history, strict=True):
+        assert {**a, "elapsed_s": 0} == {**b, "elapsed_s": 0}
+    assert not same(bits(one.model), bits(trained(seed=2).model))
+
+
+def test_plain_and_mtp_start_from_the_same_trunk():
+    plain, none = build(CONFIG, with_mtp=False, seed=5)
+    with_head, mtp = build(CONFIG, with_mtp=True, seed=5)
+    assert none is None and mtp is not None
+    assert same(bits(plain), bits(with_head))
+    other, _ = build(CONFIG, with_mtp=False, seed=6)
+    assert not same(bits(plain), bits(other))
+
+
+def test_seeds_do_not_reuse_each_others_numbers():
+    """The module of one seed must not begin with the trunk's numbers of another."""
+    first = [build(CONFIG, with_mtp=True, seed=seed) for seed in (1, 2)]
+    drawn = [module.embed_tokens.weight.flatten()[:50] for module in (first[0][0].model, first[1][0].model)]
+    drawn += [mtp.projection.weight.flatten()[:50] for _, mtp in first]
+    for i in range(4):
+        assert all(not torch.equal(drawn[i], drawn[j]) for j in range(i))
+
+
+def test_plain_and_mtp_see_the_same_batches(monkeypatch):
+    def batches_of(**changes) -> list:
+        seen = []
+
+        def recording(*arguments, **named):
+            seen.append(sample_batch(*arguments, **named))
+            return seen[-1]
+
+        monkeypatch.setattr(loop, "sample_batch", recording)
+        trained(**changes)
+        return seen
+
+    plain, mtp, other = batches_of(), batches_of(mtp_weight=0.3), batches_of(seed=2)
+    assert len(plain) == SETTINGS["steps"]
+    assert all(torch.equal(a, b) for a, b in zip(plain, mtp, strict=True))
+    assert not all(torch.equal(a, b) for a, b in zip(plain, other, strict=True))
+
+
+def test_batches_reach_both_ends_and_stay_inside():
+    """3,000 draws of 21 starts: one missing has odds of 21 * (20/21)^3000 = 1e-62."""
+    tokens = torch.arange(30)
+    stretch = sample_batch(tokens, batch=3000, context=8, generator=torch.Generator().manual_seed(0))
+    assert stretch.shape == (3000, 10)
+    assert torch.equal(stretch - stretch[:, :1], torch.arange(10).expand(3000, 10))
+    assert set(stretch[:, 0].tolist()) == set(range(21))
+
+
+def test_validation_windows_tile_the_text():
+    windows = validation_windows(np.arange(50), context=8)
+    assert windows.shape == (6, 10) and windows[:, 0].tolist() == [0, 8, 16, 24, 32, 40]
+    thinned = validation_windows(np.arange(50), context=8, limit=3)
+    assert thinned[:, 0].tolist() == [0, 16, 40]
+
+
+@pytest.mark.parametrize(("mtp_weight", "steps"), [(None, 120), (0.3, 120)])
+def test_the_loss_falls(mtp_weight, steps):
+    done = trained(mtp_weight=mtp_weight, steps=steps, evaluate_every=20)
+    history = done.history
+    assert [row["step"] for row in history] == [20, 40, 60, 80, 100, 120]
+    assert history[-1]["validation_loss"] < history[0]["validation_loss"] - 0.2
+    assert done.validation_loss < math.log(CONFIG.vocabulary) - 0.5  # better than a uniform guess
+    if mtp_weight:
+        assert done.validation_mtp_loss < math.log(CONFIG.vocabulary) - 0.5
+    else:
+        assert done.mtp is None and done.validation_mtp_loss is None
+        assert all(row["validation_mtp_loss"] is None for row in history)
+
+
+def test_mtp_is_trained_on_the_token_after_the_next():
+    """Text abcabc…: from hidden state i and token i + 1 the module predicts token i + 2, and nothing else would do."""
+    tokens = np.tile(np.arange(3), 400)
+    mtp_settings = {**SETTINGS, "steps": 150, "mtp_weight": 1.0}
+    corpus = corpus_of("abc" * 500 + "ROMEO:\n" * 2)
+    config = sizes(vocabulary=len(corpus.vocabulary), context=16, layers=1)
+    done = train(config, TrainingSettings(**mtp_settings), corpus, seed=0, device=CPU, on_step=lambda *_: None)
+    a = corpus.vocabulary.encode("abc")
+    stretch = torch.from_numpy(a[tokens[:20]])[None]
+    with torch.inference_mode():
+        hidden = done.model.hidden(stretch[:, :16])
+        said = done.mtp(done.model, hidden, stretch[:, 1:17])[0].argmax(dim=-1)
+    assert torch.equal(said[3:], stretch[0, 2:18][3:])
+
+
+def test_schedule_by_hand():
+    rate = lambda step: learning_rate(step, steps=110, peak=1.0, warmup_steps=10, final_fraction=0.1)  # noqa: E731
+    assert [rate(0), rate(4), rate(9)] == pytest.approx([0.1, 0.5, 1.0])
+    assert rate(10) == pytest.approx(1.0)
+    assert rate(60) == pytest.approx(0.55)  # half of the cosine
+    assert rate(110) == pytest.approx(0.1)
+    assert all(rate(s) > rate(s + 1) for s in range(10, 109))
+    assert learning_rate(0, steps=5, peak=0.3, warmup_steps=0, final_fraction=0.0) == pytest.approx(0.3)
+
+
+def test_the_schedule_reaches_the_optimizer():
+    done = trained(steps=20, evaluate_every=5)
+    expected = [learning_rate(s - 1, steps=20, peak=1e-2, warmup_steps=5, final_fraction=0.1) for s in (5, 10, 15, 20)]
+    assert [row["learning_rate"] for row in done.history] == pytest.approx(expected)
+
+
+def interim(done) -> float:
+    windows = torch.from_numpy(validation_windows(CORPUS.validation, context=CONFIG.context, limit=256))
+    return evaluate(done.model, done.mtp, windows)[0]
+
+
+@pytest.mark.parametrize("mtp_weight", [None, 0.3])
+def test_best_checkpoint_is_restored(mtp_weight):
+    """A rate that is far too high late makes the last weights worse than earlier ones."""
+    wild = {"steps": 60, "learning_rate": 0.6, "warmup_steps": 59, "evaluate_every": 5, "mtp_weight": mtp_weight}
+    best, last = trained(checkpoint="best", **wild), trained(checkpoint="last", **wild)
+    by_step = {row["step"]: row["validation_loss"] for row in best.history}
+    assert best.chosen_step == min(by_step, key=by_step.get) < 60
+    assert by_step[60] > by_step[best.chosen_step] + 0.1
+    assert interim(best) == pytest.approx(by_step[best.chosen_step], abs=1e-6)
+    assert last.chosen_step == 60 and interim(last) == pytest.approx(by_step[60], abs=1e-6)
+
+
+def test_the_last_step_is_evaluated_even_off_the_grid():
+    assert [row["step"] for row in trained(steps=13, evaluate_every=10).history] == [10, 13]
+
+
+def test_a_loss_that_is_no_number_is_refused():
+    with pytest.raises(UserError, match=r"the loss is nan at step 10; lower training\.\*\.learning_rate"):
+        trained(learning_rate=1e38, warmup_steps=0, clip_norm=1e30)
+
+
+def test_on_step_is_called_after_each_update():
+    seen = []
+    trained(steps=7, on_step=lambda step, read_loss: seen.append((step, read_loss())))
+    assert [step for step, _ in seen] == list(range(1, 8))
+    assert all(0 < loss < 10 for _, loss in seen)
