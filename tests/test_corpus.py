@@ -88,9 +88,20 @@ def test_each_failure_is_told_apart(mirror):
 
 def run_corpus(folder, *, path=None, sha256=None, urls=(REFUSED,), **changes) -> int:
     """The stage as the rule calls it."""
-    source = {"path": path and str(path), "sha256": sha256, "download": {"sha256": SUM, "urls": list(urls), "timeout_s": 0.3}}
+    source = {
+        "path": path and str(path),
+        "sha256": sha256,
+        "download": {"sha256": SUM, "urls": list(urls), "timeout_s": 0.3},
+    }
     arguments = ["--settings", json.dumps({**SETTINGS, **changes}), "--source", json.dumps(source)]
-    arguments += ["--text", str(folder / "text.txt"), "--record", str(folder / "corpus.json"), "--log", str(folder / "log")]
+    arguments += [
+        "--text",
+        str(folder / "text.txt"),
+        "--record",
+        str(folder / "corpus.json"),
+        "--log",
+        str(folder / "log"),
+    ]
     return main(["corpus", *arguments])
 
 

@@ -104,7 +104,8 @@ def test_fewer_tokens_than_proposals(name, count):
 
 
 @pytest.mark.parametrize(
-    ("drafter", "gamma", "allowed"), [("draft", 0, 15), ("draft", 16, 15), ("ngram", -1, 15), ("mtp", 2, 1), ("mtp", 0, 1)]
+    ("drafter", "gamma", "allowed"),
+    [("draft", 0, 15), ("draft", 16, 15), ("ngram", -1, 15), ("mtp", 2, 1), ("mtp", 0, 1)],
 )
 def test_gamma_out_of_range(drafter, gamma, allowed):
     with pytest.raises(ValueError, match=f"gamma must be from 1 to {allowed} for {drafter}, got {gamma}"):

@@ -146,7 +146,12 @@ def text_by_hand() -> Generated:
     """Round 1 accepts both of two, round 2 one of two, round 3 has no room to propose."""
     rounds = [Round(drafted=2, accept_len=2, draft_forwards=2), Round(drafted=2, accept_len=1, draft_forwards=2)]
     rounds.append(Round(drafted=0, accept_len=0, draft_forwards=0))
-    return Generated(tokens=[10, 11, 12, 20, 21, 30], rounds=rounds, wall_s=1.0, phase_s={"draft": 0.25, "verify": 0.5, "accept": 0.125})
+    return Generated(
+        tokens=[10, 11, 12, 20, 21, 30],
+        rounds=rounds,
+        wall_s=1.0,
+        phase_s={"draft": 0.25, "verify": 0.5, "accept": 0.125},
+    )
 
 
 def test_readings_by_hand():

@@ -75,7 +75,7 @@ def random_tokens(length: int, seed: int) -> list[int]:
 
 
 def test_the_band_matters():
-    """Past the context the sliding rule is another function than seeing everything: else the tests below say nothing."""
+    """Past the context the sliding rule differs from seeing everything: else the tests below say nothing."""
     tokens = random_tokens(40, 0)
     wide = tiny_llama(sizes(context=64), seed=1)
     with torch.inference_mode():
@@ -219,7 +219,9 @@ def scribble(path):
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "heads.safetensors"])
-@pytest.mark.parametrize(("damage", "word"), [(cut, "damaged"), (scribble, "damaged"), (lambda p: p.unlink(), "missing")])
+@pytest.mark.parametrize(
+    ("damage", "word"), [(cut, "damaged"), (scribble, "damaged"), (lambda p: p.unlink(), "missing")]
+)
 def test_damaged_and_missing_weights_are_refused(folder, name, damage, word):
     damage(folder / name)
     with pytest.raises(UserError) as error:
@@ -242,7 +244,7 @@ def test_swapped_weights_are_refused(folder, tmp_path, name):
 def test_damaged_config_is_refused(folder):
     path = folder / "config.json"
     path.write_text("{")
-    with pytest.raises(UserError, match="config.json: not valid JSON"):
+    with pytest.raises(UserError, match=r"config\.json: not valid JSON"):
         load_model(folder, CPU)
     path.write_text(json.dumps({"model_type": "llama"}))
     with pytest.raises(UserError, match=r"config.json: .*vocab_size"):

@@ -25,7 +25,9 @@ def test_every_row_is_a_distribution(logits, temperature, top_k, top_p):
 @given(ROWS, TEMPERATURES)
 def test_temperature_is_softmax(logits, temperature):
     expected = np.exp(logits / temperature - np.logaddexp.reduce(logits / temperature, axis=-1, keepdims=True))
-    np.testing.assert_allclose(distribution(logits, Sampling(temperature=temperature)), expected, rtol=1e-9, atol=1e-300)
+    np.testing.assert_allclose(
+        distribution(logits, Sampling(temperature=temperature)), expected, rtol=1e-9, atol=1e-300
+    )
 
 
 @given(ROWS)

@@ -62,7 +62,7 @@ def test_measured_costs_contain_theorem_38(alpha, gamma, c, plain_s):
 
 
 def test_overhead_costs_time():
-    costs = dict(tokens_per_round=2.0, plain_s=1.0, verify_s=1.0, draft_s=0.0, gamma=1)
+    costs = {"tokens_per_round": 2.0, "plain_s": 1.0, "verify_s": 1.0, "draft_s": 0.0, "gamma": 1}
     assert measured_cost_speedup(**costs) == 2
     assert measured_cost_speedup(**costs, overhead_s=1.0) == 1
 

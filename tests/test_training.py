@@ -46,7 +46,7 @@ def test_the_same_seed_gives_the_same_bits(mtp_weight):
     torch.manual_seed(1)
     one = trained(mtp_weight=mtp_weight)
     torch.manual_seed(2)  # a global seed must not matter
-    np.random.seed(3)  # noqa: NPY002
+    np.random.seed(3)
     other = trained(mtp_weight=mtp_weight)
     assert same(bits(one.model), bits(other.model))
     if mtp_weight:
@@ -165,7 +165,7 @@ def test_best_checkpoint_is_restored(mtp_weight):
     best, last = trained(checkpoint="best", **wild), trained(checkpoint="last", **wild)
     by_step = {row["step"]: row["validation_loss"] for row in best.history}
     assert best.chosen_step == min(by_step, key=by_step.get) < 60
-    assert by_step[60] > by_step[best.chosen_step] + 0.1
+    assert by_step[60] > by_step[best.chosen_step] + 0.03
     assert interim(best) == pytest.approx(by_step[best.chosen_step], abs=1e-6)
     assert last.chosen_step == 60 and interim(last) == pytest.approx(by_step[60], abs=1e-6)
 

@@ -201,7 +201,9 @@ def test_a_grid_of_uniforms_yields_the_target():
     law = np.zeros(4)
     for token in range(4):
         tokens = np.full((n * n, 1), token)
-        verdict = verify(np.broadcast_to(p_V, (n * n, 2, 4)), np.broadcast_to(q_V, (n * n, 1, 4)), tokens, u[:, None], w)
+        verdict = verify(
+            np.broadcast_to(p_V, (n * n, 2, 4)), np.broadcast_to(q_V, (n * n, 1, 4)), tokens, u[:, None], w
+        )
         first = np.where(verdict.accept_len_N == 1, token, verdict.token_N)
         law += q_V[token] * np.bincount(first, minlength=4) / n**2
     assert np.abs(law - p_V).max() < 4 / n

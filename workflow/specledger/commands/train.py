@@ -1,7 +1,6 @@
 """Stage `train`: one model (plain, mtp or draft) from one seed."""
 
 import json
-from dataclasses import fields
 from pathlib import Path
 
 from specledger.corpus.text import Corpus
@@ -10,7 +9,7 @@ from specledger.foundation.progress import Progress
 from specledger.foundation.records import certificate, read_json, write_json, write_rows
 from specledger.models.llama import LlamaConfig, count_parameters
 from specledger.models.storage import save_model
-from specledger.training.loop import TrainingSettings, train
+from specledger.training.loop import Trained, TrainingSettings, train
 
 
 def add_arguments(parser) -> None:
@@ -37,20 +36,13 @@ def run(options, log) -> None:
     folder = options.history.parent
     save_model(folder, trained.model, trained.mtp)
     write_rows(options.history, trained.history)
-    chosen = {f.name: getattr(training, f.name) for f in fields(training)}
     write_json(
         folder / "training.json",
         {
             "model": options.model,
             "seed": options.seed,
-            "parameters": count_parameters(trained.model),
-            "head_parameters": count_parameters(trained.mtp) if trained.mtp is not None else 0,
-            **{key: chosen[key] for key in ("steps", "batch", "learning_rate", "checkpoint")},
-            "chosen_step": trained.chosen_step,
-            "validation_loss": trained.validation_loss,
-            "validation_mtp_loss": trained.validation_mtp_loss,
+            **summary(training, trained),
             "tokens": training.steps * training.batch * config.context,
-            "train_s": round(trained.train_s, 3),
             "device": describe(device),
             "threads": settings["threads"],
         },
@@ -69,3 +61,16 @@ def run(options, log) -> None:
         f"train {options.model} seed {options.seed}: validation loss {trained.validation_loss:.4f} "
         f"in {trained.train_s:.0f} s"
     )
+
+
+def summary(training: TrainingSettings, trained: Trained) -> dict:
+    """What was trained, how, and what came of it."""
+    return {
+        "parameters": count_parameters(trained.model),
+        "head_parameters": count_parameters(trained.mtp) if trained.mtp is not None else 0,
+        **{key: getattr(training, key) for key in ("steps", "batch", "learning_rate", "checkpoint")},
+        "chosen_step": trained.chosen_step,
+        "validation_loss": trained.validation_loss,
+        "validation_mtp_loss": trained.validation_mtp_loss,
+        "train_s": round(trained.train_s, 3),
+    }

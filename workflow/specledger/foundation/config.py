@@ -1,6 +1,7 @@
 """The configuration: checked whole before anything runs, and cut into what each stage depends on."""
 
 import json
+import math
 from pathlib import Path
 
 import yaml
@@ -58,7 +59,7 @@ def _refuse_by_schema(error) -> None:
     if error.validator == "additionalProperties":
         known = error.schema["properties"]
         unknown = sorted(set(map(str, error.instance)) - set(known))[0]
-        raise UserError(f"config {_path([*where, unknown])}: unknown key — allowed: {', '.join(known)}")
+        raise UserError(f"config {_path([*where, _show(unknown)[1:-1]])}: unknown key — allowed: {', '.join(known)}")
     if error.validator == "required":
         lacking = next(key for key in error.validator_value if key not in error.instance)
         raise UserError(f"config {_path([*where, lacking])}: missing — config/config.yaml shows every key")
@@ -71,11 +72,21 @@ def validate(config: dict) -> None:
     errors = sorted(Draft202012Validator(schema).iter_errors(config), key=lambda e: (list(map(str, e.path)), e.message))
     if errors:
         _refuse_by_schema(errors[0])
+    _check_finite(config)
     _check_seeds(config)
     _check_models(config["model"])
     _check_training(config["training"])
     _check_gammas(config)
     _check_checks(config)
+
+
+def _check_finite(value, path=()) -> None:
+    """NaN passes every comparison of a schema, and nothing here may be without end."""
+    if isinstance(value, dict | list):
+        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+            _check_finite(item, (*path, key))
+    elif isinstance(value, float) and not math.isfinite(value):
+        refuse(_path(path), value, "must be a finite number")
 
 
 def _check_seeds(config: dict) -> None:
@@ -119,6 +130,9 @@ def _check_checks(config: dict) -> None:
         refuse("checks.prefix_long", checks["prefix_long"], allowed)
     longest = max(gamma for gammas in config["sweep"]["gammas"].values() for gamma in gammas)
     room = context - checks["greedy_prompt"] - longest
+    if room < 1:
+        allowed = f"must leave room for a token and the largest gamma {longest} in model.context {context}"
+        refuse("checks.greedy_prompt", checks["greedy_prompt"], allowed)
     if checks["greedy_tokens"] > room:
         allowed = (
             f"must be at most {room} (model.context {context} - checks.greedy_prompt - the largest gamma {longest})"

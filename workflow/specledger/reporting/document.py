@@ -124,7 +124,41 @@ class Code:
     kind: str = field(default="code", init=False)
 
 
-Block = Text | Formula | Picture | View | Questions | Sample | Facts | Code
+@dataclass(frozen=True, kw_only=True)
+class Control:
+    """A slider: its bounds, step and value as an <input> wants them, and the value in words."""
+
+    id: str
+    label: str
+    least: str
+    most: str
+    step: str
+    value: str
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    id: str
+    label: str
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Explorable:
+    """Something to play with, as it stands before any touch; `values` are the heights of its curve, by γ from 1."""
+
+    name: str
+    title: str
+    lead: Paragraph
+    controls: tuple[Control, ...]
+    outcomes: tuple[Outcome, ...]
+    values: tuple[float, ...]
+    chosen: int
+    kind: str = field(default="explorable", init=False)
+
+
+Block = Text | Formula | Picture | View | Questions | Sample | Facts | Code | Explorable
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -108,11 +108,19 @@ def _by_engine(ledger: Table, column: str, lines: dict[str, tuple[str, str | tup
     return figure
 
 
+def _top(ledger: Table, columns: Sequence[str], end: str) -> float:
+    """The axis' upper end: all means and lines, and intervals as far as they do not squeeze those."""
+    values = [row[name] for row in ledger.rows for name in columns if row[name] is not None]
+    ends = [row[end] for row in ledger.rows if row[end] is not None]
+    highest = max(values, default=1.0)
+    return 1.06 * max(highest, min(max(ends, default=highest), 1.3 * highest))
+
+
 def draw_tokens_per_round(ledger: Table) -> Figure:
     """Measured tokens a round with intervals over eq. (1) at each row's own alpha."""
     figure = _by_engine(ledger, "tokens_per_round", {"eq. (1)": ("eq1", "-")})
     figure.axes[0].set_ylabel("tokens a round")
-    figure.axes[0].set_ylim(bottom=1)
+    figure.axes[0].set_ylim(1, _top(ledger, ("tokens_per_round", "eq1"), "tokens_per_round_hi"))
     return figure
 
 
@@ -123,7 +131,7 @@ def draw_wall_clock(ledger: Table) -> Figure:
     for axis in figure.axes:
         axis.axhline(1, color=INK, linewidth=1.1, zorder=1)
         axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}×"))
-        axis.set_ylim(bottom=0)
+        axis.set_ylim(0, _top(ledger, ("speedup", "theorem38", "cost_model"), "speedup_hi"))
     figure.axes[0].set_ylabel("speed-up over plain decoding")
     return figure
 

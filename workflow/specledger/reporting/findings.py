@@ -132,11 +132,13 @@ def _speed(study: Study, words: Wording) -> Paragraph:
 def _gap(study: Study, words: Wording) -> Paragraph:
     best = study.summary["best"]
     row: Row = study.method(best["engine"], best["drafter"], best["gamma"]) if best else {}
-    if not row or not known(row["theorem38"]) or not known(row["cost_model"]):
+    if not row or not known(row["theorem38"]) or not known(row["cost_model"]) or not known(row["speedup"]):
         return words.spans("answer.gap_unknown")
-    short = row["theorem38"] > row["speedup"]
+    overhead = row.get("cost_model_overhead")
+    key = "gap_none" if row["speedup"] >= row["theorem38"] else "gap" if row["v"] > 1 else "gap_between"
     return words.spans(
-        "answer.gap" if short else "answer.gap_none",
+        f"answer.{key}",
+        with_overhead=f" {words.say('answer.with_overhead', value=times(overhead))}" if known(overhead) else "",
         theorem=times(row["theorem38"]),
         alpha=number(row["alpha"], 3),
         c=number(row["c"], 3),

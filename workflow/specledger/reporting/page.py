@@ -15,7 +15,7 @@ from specledger.reporting.report import build
 from specledger.reporting.svg import inlined
 from specledger.reporting.wording import TEMPLATES
 
-SCRIPTS = ("tables.js",)
+SCRIPTS = ("tables.js", "speedup.js")
 MAX_EMBEDDED = 450_000  # bytes of CSV that the page carries; what is beyond is named by its path
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from specledger.reporting import findings, formats, views_checks, views_ledger
+from specledger.reporting import explorables, findings, formats, views_checks, views_ledger
 from specledger.reporting.document import (
     Block,
     Code,
@@ -111,6 +111,7 @@ def gamma(make: Builder) -> Section:
         make.formula("theorem38"),
         make.text("sections.gamma.cost"),
         make.formula("cost_model"),
+        explorables.speedup(study, words),
         make.text("sections.gamma.after"),
         make.picture("tokens_per_round"),
         views_ledger.tokens(study, words),

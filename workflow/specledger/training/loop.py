@@ -21,6 +21,7 @@ from specledger.training.batches import sample_batch, validation_windows
 from specledger.training.schedule import learning_rate
 
 EVALUATION_BATCH = 128
+TRUNK, HEAD, ORDER = range(3)  # what a training draws at random, each from a stream of its own
 INTERIM_WINDOWS = 256  # validation windows of an evaluation on the way; the last one takes them all
 
 
@@ -75,14 +76,19 @@ def evaluate(model: Llama, mtp: MTPModule | None, windows: Tensor) -> tuple[floa
     return total_main / len(windows), (total_mtp / len(windows) if mtp is not None else None)
 
 
+def stream(seed: int, purpose: int) -> torch.Generator:
+    """A generator of its own for each purpose; PyTorch's looks at 32 bits of a seed, so they are mixed first."""
+    return torch.Generator().manual_seed(int(np.random.SeedSequence((seed, purpose)).generate_state(1)[0]))
+
+
 def build(config: LlamaConfig, *, with_mtp: bool, seed: int) -> tuple[Llama, MTPModule | None]:
     """Fresh models; the trunk of a seed starts the same with and without an MTP module."""
     model = Llama(config)
-    initialise(model, torch.Generator().manual_seed(seed))
+    initialise(model, stream(seed, TRUNK))
     if not with_mtp:
         return model, None
     mtp = MTPModule(config)
-    initialise(mtp, torch.Generator().manual_seed(seed + 2**32))
+    initialise(mtp, stream(seed, HEAD))
     return model, mtp
 
 
@@ -92,6 +98,17 @@ def _optimizer(modules: torch.nn.ModuleList, settings: TrainingSettings) -> torc
     gains = [p for p in modules.parameters() if p.dim() <= 1]
     groups = [{"params": matrices, "weight_decay": settings.weight_decay}, {"params": gains, "weight_decay": 0.0}]
     return torch.optim.AdamW(groups, lr=settings.learning_rate, betas=tuple(settings.betas), fused=True)
+
+
+def _rate(settings: TrainingSettings, step: int) -> float:
+    """The learning rate of update `step`, counted from 1."""
+    return learning_rate(
+        step - 1,
+        steps=settings.steps,
+        peak=settings.learning_rate,
+        warmup_steps=settings.warmup_steps,
+        final_fraction=settings.final_learning_rate_fraction,
+    )
 
 
 def _copy_of(modules: torch.nn.ModuleList) -> dict:
@@ -123,32 +140,18 @@ def train(
     model, mtp = build(config, with_mtp=settings.mtp_weight is not None, seed=seed)
     modules = torch.nn.ModuleList(m for m in (model, mtp) if m is not None).to(device)
     optimizer = _optimizer(modules, settings)
-    order = torch.Generator().manual_seed(seed)
+    order = stream(seed, ORDER)
     tokens = torch.from_numpy(corpus.train).to(device)
     interim = _to_tensor(corpus.validation, config.context, INTERIM_WINDOWS, device)
     history, best, started = [], None, time.perf_counter()
     for step in range(1, settings.steps + 1):
-        rate = learning_rate(
-            step - 1,
-            steps=settings.steps,
-            peak=settings.learning_rate,
-            warmup_steps=settings.warmup_steps,
-            final_fraction=settings.final_learning_rate_fraction,
-        )
+        rate = _rate(settings, step)
         loss = _update(model, mtp, modules, optimizer, rate, settings, tokens, order)
         on_step(step, loss.item)
         if step % settings.evaluate_every == 0 or step == settings.steps:
             main, after = _interim_losses(model, mtp, interim, step)
-            history.append(
-                {
-                    "step": step,
-                    "train_loss": loss.item(),
-                    "validation_loss": main,
-                    "validation_mtp_loss": after,
-                    "learning_rate": rate,
-                    "elapsed_s": round(time.perf_counter() - started, 3),
-                }
-            )
+            row = {"step": step, "train_loss": loss.item(), "validation_loss": main, "validation_mtp_loss": after}
+            history.append({**row, "learning_rate": rate, "elapsed_s": round(time.perf_counter() - started, 3)})
             if settings.checkpoint == "best" and (best is None or main < best[0]):
                 best = (main, step, _copy_of(modules))
     if best is not None:
