@@ -134,17 +134,24 @@ def _gap(study: Study, words: Wording) -> Paragraph:
     row: Row = study.method(best["engine"], best["drafter"], best["gamma"]) if best else {}
     if not row or not known(row["theorem38"]) or not known(row["cost_model"]) or not known(row["speedup"]):
         return words.spans("answer.gap_unknown")
-    overhead = row.get("cost_model_overhead")
-    key = "gap_none" if row["speedup"] >= row["theorem38"] else "gap" if row["v"] > 1 else "gap_between"
+    overhead, lo, hi = row.get("cost_model_overhead"), row["speedup_lo"], row["speedup_hi"]
+    if not known(lo) or not known(hi):
+        rest = "single"
+    elif lo <= row["theorem38"] <= hi:
+        rest = "noise"
+    else:
+        rest = "short" if row["speedup"] < row["theorem38"] else "none"
     return words.spans(
-        f"answer.{key}",
-        with_overhead=f" {words.say('answer.with_overhead', value=times(overhead))}" if known(overhead) else "",
+        "answer.gap",
         theorem=times(row["theorem38"]),
+        speedup=times(row["speedup"]),
         alpha=number(row["alpha"], 3),
         c=number(row["c"], 3),
         v=number(row["v"], 2),
         positions=formats.whole(row["gamma"] + 1),
         cost_model=times(row["cost_model"]),
+        with_overhead=words.say("answer.with_overhead", value=times(overhead)) if known(overhead) else "",
+        rest=words.say(f"answer.gap_{rest}"),
     )
 
 

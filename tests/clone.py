@@ -1,0 +1,77 @@
+"""A copy of the checkout that a test may run and edit, and the ways to run it as a user does."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).resolve().parents[1]
+PARTS = ("Snakefile", "config", "profiles", "workflow")
+
+# A complete study in a minute: everything is there, and small.
+TINY = {
+    "study": "tiny",
+    "seeds": [1, 2],
+    "device": "cpu",
+    "threads": 1,
+    "training": {
+        "target": {"steps": 12, "batch": 4, "warmup_steps": 3, "evaluate_every": 6},
+        "draft": {"steps": 12, "batch": 4, "warmup_steps": 3, "evaluate_every": 6},
+    },
+    "acceptance": {"positions": 1, "draws": 2000},
+    "sweep": {
+        "gammas": {"draft": [1, 2], "ngram": [2], "mtp": [1]},
+        "tokens": 24,
+        "repeats": 2,
+        "warmup_tokens": 4,
+    },
+}
+
+
+def copy_checkout(folder: Path) -> Path:
+    """What a run needs, without results of the developer's own."""
+    for part in PARTS:
+        if (ROOT / part).is_dir():
+            shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+        else:
+            folder.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / part, folder / part)
+    return folder
+
+
+def merged(base: dict, changes: dict) -> dict:
+    """`base` with `changes` laid over it, as Snakemake lays one configuration over another."""
+    result = dict(base)
+    for key, value in changes.items():
+        both = isinstance(value, dict) and isinstance(result.get(key), dict)
+        result[key] = merged(result[key], value) if both else value
+    return result
+
+
+def write_config(path: Path, changes: dict | None = None) -> Path:
+    path.write_text(yaml.safe_dump(merged(TINY, changes or {}), sort_keys=False), encoding="utf-8")
+    return path
+
+
+def snakemake(checkout: Path, *arguments, corpus: Path | None, before: tuple[str, ...] = (), **environment):
+    """`python -m snakemake` in the checkout; corpus is the file that SPECLEDGER_CORPUS names."""
+    variables = {**os.environ, "PYTHONPATH": str(checkout / "workflow"), **environment}
+    variables.pop("SPECLEDGER_CORPUS", None)
+    if corpus is not None:
+        variables["SPECLEDGER_CORPUS"] = str(corpus)
+    command = [*before, sys.executable, "-m", "snakemake", *map(str, arguments)]
+    return subprocess.run(command, cwd=checkout, env=variables, capture_output=True, text=True, timeout=600)
+
+
+def planned(done: subprocess.CompletedProcess) -> dict[str, int]:
+    """How many jobs of each rule a dry run would start."""
+    assert done.returncode == 0, done.stdout + done.stderr
+    text = done.stdout + done.stderr
+    if "Nothing to be done" in text:
+        return {}
+    table = text.split("Job stats:", 1)[1]
+    return {name: int(count) for name, count in re.findall(r"^(\w+)\s+(\d+)$", table, re.MULTILINE) if name != "total"}

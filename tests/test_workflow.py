@@ -1,0 +1,240 @@
+"""A whole tiny study in a folder with a space, and then what an edit would run again: exactly what it touches."""
+
+import json
+import os
+import shutil
+
+import pandas as pd
+import pytest
+import yaml
+from clone import TINY, copy_checkout, planned, snakemake, write_config
+from small import play
+
+pytestmark = pytest.mark.xdist_group("study")
+
+AGGREGATES = {"tables": 1, "figures": 1, "page": 1, "paper": 1, "all": 1}
+MEASURED = {"checks": 2, "acceptance": 2, "sweep": 2}
+TABLES = "ledger time forwards acceptance prefix greedy seeds models claims".split()
+
+
+class Study:
+    """A finished study: run it, or ask what would run."""
+
+    def __init__(self, checkout, corpus):
+        self.checkout, self.corpus = checkout, corpus
+        self.config = write_config(checkout / "tiny.yaml")
+        self.results = checkout / "results" / "tiny"
+
+    def run(self, *arguments, config=None):
+        return snakemake(
+            self.checkout, "--cores", 2, "--configfile", config or self.config, *arguments, corpus=self.corpus,
+            TMPDIR=str(self.checkout.parent),  # another study's timing lock is not waited for
+        )  # fmt: skip
+
+    def plan(self, changes: dict | None = None) -> dict[str, int]:
+        """Jobs of a dry run, with `changes` laid over the configuration."""
+        config = write_config(self.checkout / "edited.yaml", changes) if changes else self.config
+        return planned(self.run("--dry-run", config=config))
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("a study")
+    corpus = folder / "my play.txt"
+    corpus.write_text(play(20_000), encoding="utf-8")
+    made = Study(copy_checkout(folder / "a clone"), corpus)
+    made.done = made.run()
+    assert made.done.returncode == 0, made.done.stdout + made.done.stderr
+    return made
+
+
+@pytest.fixture
+def another(study, tmp_path):
+    """The finished study once more, to be damaged."""
+    shutil.copytree(study.checkout, tmp_path / "a clone")
+    return Study(tmp_path / "a clone", study.corpus)
+
+
+@pytest.fixture
+def edit(study):
+    """Edit files of the checkout; they are put back afterwards, times included."""
+    kept = []
+
+    def replace(name: str, change) -> None:
+        path = study.checkout / name
+        kept.append((path, path.read_bytes(), path.stat()))
+        path.write_text(change(path.read_text(encoding="utf-8")), encoding="utf-8")
+
+    yield replace
+    for path, content, stat in kept:
+        path.write_bytes(content)
+        os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+
+# --- the study ---
+
+
+def test_report_is_there(study):
+    page = study.checkout / "report" / "tiny" / "index.html"
+    paper = study.checkout / "report" / "tiny" / "report.pdf"
+    assert "</html>" in page.read_text(encoding="utf-8")
+    assert paper.read_bytes().startswith(b"%PDF-") and paper.stat().st_size > 20_000
+
+
+def test_the_user_is_told_where_and_how_long(study):
+    said = study.done.stdout + study.done.stderr
+    assert "the report lies in report/tiny/index.html and report/tiny/report.pdf" in said
+    assert "study 'tiny' with 2 seed(s) on the CPU: training takes about" in said
+
+
+def test_tables_are_there(study):
+    for name in TABLES:
+        table = pd.read_csv(study.results / "tables" / f"{name}.csv")
+        assert len(table) > 0, name
+        assert "nan" not in (study.results / "tables" / f"{name}.csv").read_text().lower().replace("nance", "")
+    json.loads((study.results / "tables" / "summary.json").read_text())
+    ledger = pd.read_csv(study.results / "tables" / "ledger.csv")
+    methods = {("none", 0), ("draft", 1), ("draft", 2), ("ngram", 2), ("mtp", 1)}
+    for engine in ("recompute", "cached"):
+        rows = ledger[ledger.engine == engine]
+        assert set(zip(rows.drafter, rows.gamma, strict=True)) == methods
+    assert (ledger.tokens == 24).all() and (ledger.seeds == 2).all() and (ledger.repeats == 2).all()
+
+
+def test_greedy_identity_and_prefixes_hold(study):
+    greedy = pd.read_csv(study.results / "tables" / "greedy.csv")
+    assert greedy.identical.all() and len(greedy) == 2 * 2 * 4
+    prefix = pd.read_csv(study.results / "tables" / "prefix.csv")
+    assert prefix[prefix.precision == "float32"].max_abs_difference.max() < 1e-4
+    assert prefix[prefix.precision == "float64"].max_abs_difference.max() < 1e-12
+
+
+def test_models_have_the_chapters_sizes_apart_from_the_vocabulary(study):
+    """Embedding and head grow with the vocabulary, 128 or 64 each a symbol; the chapter has 65."""
+    V = len(json.loads((study.results / "corpus" / "corpus.json").read_text())["vocabulary"])
+    found = pd.read_csv(study.results / "tables" / "seeds.csv").set_index(["model", "seed"])
+    for seed in (1, 2):
+        assert found.loc[("plain", seed), "parameters"] == 742_784 + (V - 65) * 2 * 128
+        assert found.loc[("draft", seed), "parameters"] == 54_592 + (V - 65) * 2 * 64
+        assert found.loc[("mtp", seed), "head_parameters"] == 214_656
+
+
+def test_every_job_left_a_log_and_a_benchmark(study):
+    jobs = [f"train/{model}-{seed}" for model in ("plain", "mtp", "draft") for seed in (1, 2)]
+    jobs += [f"{stage}/{seed}" for stage in ("checks", "acceptance", "sweep") for seed in (1, 2)]
+    for job in [*jobs, "corpus", "ngram", "tables", "figures", "page", "paper"]:
+        assert (study.results / "logs" / f"{job}.log").is_file(), job
+        assert (study.results / "benchmarks" / f"{job}.tsv").stat().st_size > 0, job
+
+
+def test_each_result_has_its_certificate(study):
+    folders = [study.results / "models" / m / s for m in ("plain", "mtp", "draft") for s in "12"]
+    folders += [study.results / stage / s for stage in MEASURED for s in "12"]
+    for folder in folders:
+        record = json.loads((folder / "certificate.json").read_text())
+        assert len(record["settings_hash"]) == 64 and record["code_hash"] and record["versions"]["torch"]
+
+
+# --- what an edit runs again ---
+
+
+def test_nothing_to_do_after_a_finished_run(study):
+    assert study.plan() == {}
+
+
+def test_touch_reruns_nothing(study):
+    for folder in (study.results, study.checkout / "report", study.checkout / "workflow", study.checkout / "config"):
+        for path in folder.rglob("*"):
+            if path.is_file():
+                os.utime(path)
+    os.utime(study.checkout / "Snakefile")
+    assert study.plan() == {}
+
+
+def test_comments_rerun_nothing(study, edit):
+    edit("config/config.yaml", lambda text: "# a comment\n" + text)
+    edit("workflow/specledger/models/llama.py", lambda text: text + "\n# a comment\n")
+    edit("workflow/rules/models.smk", lambda text: "# a comment\n" + text)
+    assert study.plan() == {}
+
+
+def test_the_order_of_keys_and_the_spelling_of_numbers_rerun_nothing(study):
+    turned = {key: TINY[key] for key in reversed(TINY)}
+    config = study.checkout / "edited.yaml"
+    config.write_text(yaml.safe_dump({**turned, "sampling": {"temperature": 1}}, sort_keys=False))
+    assert planned(study.run("--dry-run", config=config)) == {}
+
+
+def test_gammas_rerun_sweep_and_checks_and_no_training(study):
+    plan = study.plan({"sweep": {"gammas": {"draft": [1, 3]}}})
+    assert plan == {"sweep": 2, "checks": 2, **AGGREGATES}
+
+
+def test_a_new_seed_runs_only_its_jobs(study):
+    plan = study.plan({"seeds": [1, 2, 3]})
+    assert plan == {"train": 3, "checks": 1, "acceptance": 1, "sweep": 1, **AGGREGATES}
+
+
+def test_a_seed_less_runs_only_the_aggregates(study):
+    assert study.plan({"seeds": [2]}) == AGGREGATES
+
+
+def test_draws_rerun_the_simulation(study):
+    assert study.plan({"acceptance": {"draws": 3000}}) == {"acceptance": 2, **AGGREGATES}
+
+
+def test_settings_of_the_draft_rerun_its_training_and_what_measures(study):
+    plan = study.plan({"training": {"draft": {"learning_rate": 2.0e-3}}})
+    assert plan == {"train": 2, **MEASURED, **AGGREGATES}
+
+
+def test_values_that_change_places_are_noticed(study):
+    """Snakemake compares params as a set: two that swap their values would look unchanged."""
+    plan = study.plan({"training": {"target": {"batch": 3, "warmup_steps": 4}}})
+    assert plan == {"train": 4, **MEASURED, **AGGREGATES}
+
+
+def test_logic_reruns_the_stages_that_import_it(study, edit):
+    edit("workflow/specledger/experiments/acceptance.py", lambda text: text.replace("CHUNK = 20_000", "CHUNK = 10_000"))
+    assert study.plan() == {"acceptance": 2, **AGGREGATES}
+
+
+def test_templates_rerun_the_report_alone(study, edit):
+    edit("workflow/report/text.en.toml", lambda text: text + "\n# a comment\n")
+    assert study.plan() == {"page": 1, "paper": 1, "all": 1}
+
+
+def test_the_text_counts_and_not_its_place(study, tmp_path):
+    moved = tmp_path / "moved.txt"
+    moved.write_bytes(study.corpus.read_bytes())
+    elsewhere = Study(study.checkout, moved)
+    assert elsewhere.plan() == {}
+    moved.write_bytes(study.corpus.read_bytes() + b"The end.\n")
+    assert elsewhere.plan() == {"corpus": 1, "ngram": 1, "train": 6, **MEASURED, **AGGREGATES}
+
+
+def test_lint_is_clean(study):
+    done = snakemake(study.checkout, "--lint", corpus=None)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+# --- the study again, damaged ---
+
+
+def test_aggregates_take_exactly_the_configured_seeds(another):
+    config = write_config(another.checkout / "one.yaml", {"seeds": [2]})
+    done = another.run("results/tiny/tables/seeds.csv", config=config)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert set(pd.read_csv(another.results / "tables" / "seeds.csv").seed) == {2}
+    assert (another.results / "sweep" / "1" / "runs.csv").is_file()
+
+
+def test_a_damaged_model_stops_with_one_line_and_the_log_has_the_traceback(another):
+    path = another.results / "models" / "draft" / "1" / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:-50])
+    done = another.run("results/tiny/checks/1/greedy.csv")
+    assert done.returncode != 0
+    said = [line for line in (done.stdout + done.stderr).splitlines() if line.startswith("specledger checks: ")]
+    assert len(said) == 1 and "models/draft/1/model.safetensors: damaged" in said[0]
+    assert "Traceback" not in done.stdout + done.stderr
+    assert "Traceback" in (another.results / "logs" / "checks" / "1.log").read_text()
