@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-
 from specledger.foundation import config as configuration
 from specledger.foundation.errors import UserError
 

@@ -32,7 +32,11 @@ def test_t_interval_is_scipys():
 
 
 def test_one_seed_has_no_interval():
-    for found in (intervals.t_interval([1.5]), intervals.exp_t_interval([0.0]), intervals.prediction_interval([[1.5, 2.5]], method="")):
+    for found in (
+        intervals.t_interval([1.5]),
+        intervals.exp_t_interval([0.0]),
+        intervals.prediction_interval([[1.5, 2.5]], method=""),
+    ):
         assert found.lo is None and found.hi is None and found.n == 1
 
 
