@@ -33,11 +33,10 @@ def _allowed(error) -> str:
     match error.validator:
         case "enum":
             return "allowed: " + ", ".join(_show(choice).strip('"') for choice in error.validator_value)
+        case "type" if error.validator_value == "object":
+            return "must hold the keys " + ", ".join(schema["properties"])
         case "type":
-            hint = ""
-            if isinstance(value, str) and _is_number(value):
-                hint = f"; YAML reads {value} as text, write it with a point and without quotes, as in 1.0e-5"
-            return f"must be {schema.get('description', error.validator_value)}{hint}"
+            return f"must be {schema.get('description', error.validator_value)}{_number_hint(value)}"
         case "minItems" if not value:
             return "must not be empty"
         case "uniqueItems":
@@ -46,12 +45,15 @@ def _allowed(error) -> str:
             return f"must be {schema.get('description', error.message)}"
 
 
-def _is_number(text: str) -> bool:
+def _number_hint(value) -> str:
+    """How to write a number that arrived as text; empty for anything else."""
     try:
-        float(text)
+        float(value if isinstance(value, str) else "")
     except ValueError:
-        return False
-    return True
+        return ""
+    if isinstance(yaml.safe_load(value), str):
+        return f"; YAML reads {value} as text, write it with a point, as in 1.0e-5"
+    return "; it came as text: write it without quotes, in a file for --configfile, since --config makes text of it"
 
 
 def _refuse_by_schema(error) -> None:

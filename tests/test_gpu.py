@@ -1,0 +1,83 @@
+"""On a CUDA device the same holds as on the CPU."""
+
+import pytest
+import torch
+from small import CPU, corpus_of, drafters_of, play, sizes, tiny_llama
+from specledger.decoding.drafters import DraftModel, MTPDrafter
+from specledger.decoding.engines import engine
+from specledger.decoding.loops import autoregressive, speculative
+from specledger.sampling.distributions import GREEDY, Sampling
+from specledger.sampling.uniforms import Uniforms
+from specledger.training.loop import TrainingSettings, train
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device, and PyTorch finds none"),
+]
+
+CONFIG = sizes(context=16)
+PROMPT = [3, 1, 4]
+INSIDE = CONFIG.context - len(PROMPT)
+METHODS = [("draft", 1), ("draft", 3), ("ngram", 3), ("mtp", 1)]
+
+
+@pytest.fixture(scope="module")
+def cast():
+    """The target and its drafters on the device."""
+    target = tiny_llama(CONFIG, seed=11).to("cuda")
+    drafters = drafters_of(target)
+    drafters["draft"] = DraftModel(model=drafters["draft"].model.to("cuda"))
+    drafters["mtp"] = MTPDrafter(target=target, mtp=drafters["mtp"].mtp.to("cuda"))
+    return target, drafters
+
+
+def decode(cast, name, drafter, gamma, count, sampling, seed=0):
+    target, drafters = cast
+    how = {"count": count, "engine": engine(name), "sampling": sampling, "uniforms": Uniforms(seed)}
+    if drafter is None:
+        return autoregressive(target, PROMPT, **how)
+    return speculative(target, drafters[drafter], PROMPT, gamma=gamma, **how)
+
+
+@pytest.mark.parametrize(("name", "count"), [("recompute", INSIDE), ("cached", 60)])
+@pytest.mark.parametrize(("drafter", "gamma"), METHODS)
+def test_greedy_is_the_autoregressive_text(cast, name, count, drafter, gamma):
+    plain = decode(cast, name, None, 0, count, GREEDY)
+    assert decode(cast, name, drafter, gamma, count, GREEDY).tokens == plain.tokens
+
+
+def test_greedy_is_the_text_of_the_cpu(cast):
+    on_cpu = autoregressive(
+        tiny_llama(CONFIG, seed=11), PROMPT, count=60, engine=engine("cached"), sampling=GREEDY, uniforms=Uniforms(0)
+    )
+    assert decode(cast, "cached", None, 0, 60, GREEDY).tokens == on_cpu.tokens
+
+
+@pytest.mark.parametrize(("drafter", "gamma"), [(None, 0), *METHODS])
+def test_engines_agree_inside_the_window(cast, drafter, gamma):
+    texts = [decode(cast, name, drafter, gamma, INSIDE, Sampling()).tokens for name in ("recompute", "cached")]
+    assert texts[0] == texts[1]
+
+
+def test_clock_accounts_for_all_of_the_time(cast):
+    text = decode(cast, "cached", "draft", 3, 60, Sampling())
+    assert 0 < sum(text.phase_s.values()) <= text.wall_s
+    assert sum(text.phase_s.values()) > 0.9 * text.wall_s
+
+
+@pytest.mark.parametrize("mtp_weight", [None, 0.3])
+def test_training_steps_run_and_repeat(mtp_weight):
+    corpus = corpus_of(play(6000, seed=1))
+    config = sizes(vocabulary=len(corpus.vocabulary), context=16, layers=1)
+    settings = TrainingSettings(
+        steps=20, batch=8, learning_rate=1e-2, warmup_steps=5, final_learning_rate_fraction=0.1, weight_decay=0.1,
+        betas=(0.9, 0.95), clip_norm=1.0, evaluate_every=10, checkpoint="best", mtp_weight=mtp_weight,
+    )  # fmt: skip
+
+    def losses(device):
+        done = train(config, settings, corpus, seed=1, device=device, on_step=lambda *_: None)
+        return [row["validation_loss"] for row in done.history]
+
+    first = losses(torch.device("cuda"))
+    assert first[-1] < first[0]
+    assert first == pytest.approx(losses(CPU), abs=1e-3)
