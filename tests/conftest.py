@@ -20,12 +20,13 @@ def one_thread():
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """Tests of one xdist_group run in one worker, so that what they share is made once."""
-    from xdist.scheduler import LoadGroupScheduling
+    """The tests of a file run in one worker, so that what they share is made once; files go in our order."""
+    from xdist.scheduler import LoadFileScheduling
 
-    return LoadGroupScheduling(config, log)
+    config.option.loadscopereorder = False
+    return LoadFileScheduling(config, log)
 
 
 def pytest_collection_modifyitems(items):
-    """The longest group goes first, so that the other worker does all the rest beside it."""
-    items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
+    """The whole study, which takes longest, goes first, so that the other worker does all the rest beside it."""
+    items.sort(key=lambda item: item.path.name != "test_workflow.py")

@@ -10,8 +10,6 @@ import yaml
 from clone import TINY, copy_checkout, planned, snakemake, write_config
 from small import play
 
-pytestmark = pytest.mark.xdist_group("study")
-
 AGGREGATES = {"tables": 1, "figures": 1, "page": 1, "paper": 1, "all": 1}
 MEASURED = {"checks": 2, "acceptance": 2, "sweep": 2}
 TABLES = "ledger time forwards acceptance prefix greedy seeds models".split()
