@@ -105,6 +105,12 @@ def test_draw_at_the_ends(weights):
         assert draw(weights, LARGEST_UNIFORM) == there[-1]
 
 
+def test_draw_from_the_smallest_weight_there_is():
+    """Here uniform * total rounds up to the total itself, past the last symbol that has weight."""
+    for uniform in (0.0, 0.5, LARGEST_UNIFORM):
+        assert draw(np.array([0.0, 5e-324, 0.0]), uniform) == 1
+
+
 @given(WEIGHTS)
 def test_draw_inverts_the_cdf(weights):
     """On a grid of n midpoints each symbol comes out within one of n times its share."""
