@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from specledger.analysis import summary
 from specledger.analysis.raw import ACCEPTANCE_COLUMNS, GREEDY_COLUMNS, PREFIX_COLUMNS
 from specledger.analysis.tables import write_tables
 from specledger.foundation.errors import UserError
@@ -225,3 +226,13 @@ def test_a_quick_run_does_not_pretend(results):
 def test_another_corpus_has_no_claims(results):
     lines = (run(results, compare=False) / "claims.csv").read_text().splitlines()
     assert len(lines) == 1 and lines[0].startswith("claim,title,section")
+
+
+def test_the_best_row_is_a_lossless_one_where_there_is_any():
+    columns = {"gamma": 1, "tokens_per_round": 1.5, "speedup_lo": None, "speedup_hi": None, "drafter": "draft"}
+    rows = [
+        {**columns, "engine": "recompute", "lossless": False, "speedup": 3.0},
+        {**columns, "engine": "cached", "lossless": True, "speedup": 2.0},
+    ]
+    assert summary._extremes(pd.DataFrame(rows))["best"]["engine"] == "cached"
+    assert summary._extremes(pd.DataFrame(rows[:1]))["best"]["speedup"] == 3.0

@@ -46,8 +46,11 @@ def _extremes(ledger: pd.DataFrame) -> dict:
     if methods.empty:
         return {"best": None, "slowest": None, "most_tokens": None}
     most = methods.loc[methods["tokens_per_round"].idxmax()]
+    # A speed-up that changes the distribution is no answer to the question, so lossless rows go first.
+    lossless = methods[methods["lossless"].astype(bool)]
+    candidates = methods if lossless.empty else lossless
     return {
-        "best": _speedup(methods.loc[methods["speedup"].idxmax()]),
+        "best": _speedup(candidates.loc[candidates["speedup"].idxmax()]),
         "slowest": _speedup(methods.loc[methods["speedup"].idxmin()]),
         "most_tokens": {
             "engine": most["engine"],
