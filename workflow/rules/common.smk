@@ -6,7 +6,7 @@ import sys
 from specledger.corpus.source import from_file, sha256
 from specledger.corpus.text import check_usable, decode_utf8
 from specledger.foundation import config as configuration
-from specledger.foundation.devices import cuda_count, resolve
+from specledger.foundation.devices import resolve
 from specledger.foundation.errors import UserError
 from specledger.foundation.fingerprint import code_hash
 from specledger.foundation.records import hash_text
