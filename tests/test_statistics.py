@@ -6,15 +6,9 @@ that a correct implementation would fail under other seeds about once in 16,000 
 
 import numpy as np
 import pytest
+from calibration import FLAT, PEAKED, within
 from scipy import stats
 from specledger.statistics import goodness, intervals
-
-FLAT = np.full(65, 1 / 65)
-PEAKED = np.array([0.6, *np.full(64, 0.4 / 64)])
-
-
-def within(rate: float, nominal: float, trials: int) -> bool:
-    return abs(rate - nominal) < 4 * np.sqrt(nominal * (1 - nominal) / trials)
 
 
 @pytest.mark.parametrize("n", [2, 3, 8])
@@ -127,7 +121,93 @@ def test_one_pool_tests_nothing():
     assert df == 0 and np.isnan(p_value)
 
 
-def test_holm_by_hand_leaves_missing_out():
-    adjusted = goodness.holm([0.01, np.nan, 0.04, 0.03])
-    assert adjusted[[0, 2, 3]] == pytest.approx([0.03, 0.06, 0.06])
-    assert np.isnan(adjusted[1])
+def loop_of_pools(expected, minimum=5.0):
+    """What pool_cells says, cell by cell."""
+    pools = np.zeros(len(expected), dtype=int)
+    pool, total = 0, 0.0
+    for cell in np.argsort(expected, kind="stable"):
+        if total >= minimum:
+            pool, total = pool + 1, 0.0
+        pools[cell] = pool
+        total += expected[cell]
+    if total < minimum and pool > 0:
+        pools[pools == pool] = pool - 1
+    return pools
+
+
+def test_pools_are_those_of_the_plain_loop():
+    rng = np.random.default_rng(6)
+    for trial in range(2000):
+        expected = rng.exponential(rng.choice([0.1, 1, 5, 30]), size=rng.integers(1, 40))
+        expected = np.round(expected) if trial % 3 == 0 else expected
+        assert goodness.pool_cells(expected).tolist() == loop_of_pools(expected).tolist()
+
+
+def test_a_joint_law_is_tested_as_it_lies():
+    probs = np.outer([0.2, 0.3, 0.5], [0.6, 0.4])
+    counts = np.random.default_rng(7).multinomial(300, probs.ravel())
+    assert goodness.pooled_chisquare(counts.reshape(3, 2), probs) == goodness.pooled_chisquare(counts, probs.ravel())
+
+
+def test_monte_carlo_fit_holds_its_size():
+    """1,500 samples of the law itself; with 199 resamples p <= .05 has probability .05 exactly."""
+    rng = np.random.default_rng(8)
+    probs = rng.dirichlet(np.full(65, 0.2))
+    fits = [
+        goodness.monte_carlo_fit(counts, probs, rng, resamples=199)
+        for counts in rng.multinomial(2000, probs, size=1500)
+    ]
+    assert within(np.mean([fit.chi2_p_value <= 0.05 for fit in fits]), 0.05, 1500)
+    assert within(np.mean([fit.tv_p_value <= 0.05 for fit in fits]), 0.05, 1500)
+
+
+def test_monte_carlo_fit_is_scipys():
+    n, probs = 5000, np.array([8, 4, 2, 1, 1]) / 16  # sums to 1 exactly: the sampler hears the last bit
+    counts = np.random.default_rng(9).multinomial(n, probs)
+
+    def chi2(sample, axis):
+        return ((sample - n * probs) ** 2 / (n * probs)).sum(axis=axis)
+
+    def tv(sample, axis):
+        return np.abs(sample / n - probs).sum(axis=axis) / 2
+
+    found = goodness.monte_carlo_fit(counts, probs, np.random.default_rng(10), resamples=999)
+    for statistic, value, p_value in ((chi2, found.chi2, found.chi2_p_value), (tv, found.tv, found.tv_p_value)):
+        rng = np.random.default_rng(10)
+        expected = stats.monte_carlo_test(
+            counts,
+            lambda size, rng=rng: rng.multinomial(n, probs, size=size[0]),
+            statistic,
+            vectorized=True,
+            n_resamples=999,
+            alternative="greater",
+        )
+        assert value == pytest.approx(expected.statistic)
+        assert p_value == expected.pvalue
+
+
+def test_monte_carlo_fit_tells_tv_under_the_null():
+    counts = np.random.default_rng(11).multinomial(200_000, PEAKED)
+    found = goodness.monte_carlo_fit(counts, PEAKED, np.random.default_rng(12))
+    mean, q999 = goodness.null_total_variation(PEAKED, 200_000, np.random.default_rng(13))
+    assert found.tv == pytest.approx(goodness.total_variation(counts / 200_000, PEAKED))
+    assert found.tv_expected == pytest.approx(mean, rel=0.01)
+    assert found.tv_q999 == pytest.approx(q999, rel=0.05)
+
+
+def test_monte_carlo_fit_sees_a_small_bias():
+    rng = np.random.default_rng(14)
+    found = goodness.monte_carlo_fit(rng.multinomial(200_000, 0.98 * PEAKED + 0.02 * FLAT), PEAKED, rng, resamples=999)
+    assert found.chi2_p_value == found.tv_p_value == 1 / 1000
+
+
+def test_an_impossible_symbol_settles_the_monte_carlo_test():
+    found = goodness.monte_carlo_fit([50, 49, 1], [0.5, 0.5, 0.0], np.random.default_rng(15), resamples=99)
+    assert (found.chi2, found.chi2_p_value) == (float("inf"), 0.0)
+    assert found.tv == pytest.approx(0.01) and found.tv_p_value > 0.1
+
+
+@pytest.mark.parametrize(("counts", "message"), [([1, 2, 3], "same shape"), ([0, 0], "draws must be at least 1")])
+def test_monte_carlo_fit_refuses(counts, message):
+    with pytest.raises(ValueError, match=message):
+        goodness.monte_carlo_fit(counts, [0.5, 0.5], np.random.default_rng(0))

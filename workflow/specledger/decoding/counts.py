@@ -10,11 +10,15 @@ PHASES = ("draft", "verify", "accept")
 
 
 class Round(NamedTuple):
-    """One round: how many tokens were proposed, how many accepted, and the drafter's forwards."""
+    """One round: how many tokens were proposed, how many accepted, and the drafter's forwards.
+
+    `accept_probs` are min(1, p/q) of the proposals.
+    """
 
     drafted: int
     accept_len: int
     draft_forwards: int
+    accept_probs: tuple[float, ...] = ()
 
 
 class Clock:

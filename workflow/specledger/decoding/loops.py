@@ -9,12 +9,12 @@ import numpy as np
 import torch
 
 from specledger.decoding.counts import Clock, Generated, Round
-from specledger.decoding.drafters import Drafter, one_draw
+from specledger.decoding.drafters import Drafter, Proposal, one_draw
 from specledger.decoding.engines import Engine
 from specledger.models.llama import Llama
 from specledger.sampling.distributions import Sampling, distribution
 from specledger.sampling.uniforms import Uniforms
-from specledger.sampling.verify import verify
+from specledger.sampling.verify import Verdict, verify
 
 
 @torch.inference_mode()
@@ -64,26 +64,29 @@ def speculative(
         output = session.forward(tokens + proposal.tokens, rows=drafted + 1)
         logits_GV = output.logits_TV.cpu().numpy()
         clock.lap("verify")
-        accept_len, token = _verify_round(distribution(logits_GV, sampling), proposal, uniforms)
-        tokens += [*proposal.tokens[:accept_len], token]
+        verdict = _verify_round(distribution(logits_GV, sampling), proposal, uniforms)
+        accept_len = int(verdict.accept_len_N[0])
+        tokens += [*proposal.tokens[:accept_len], int(verdict.token_N[0])]
         # The last token has been through no forward yet; what was computed after the rejection goes.
         session.rollback(len(tokens) - 1)
         drafting.observe(output, len(tokens) - 1)
-        rounds.append(Round(drafted=drafted, accept_len=accept_len, draft_forwards=proposal.forwards))
+        accept_probs = tuple(verdict.accept_probs_NG[0].tolist())
+        rounds.append(
+            Round(drafted=drafted, accept_len=accept_len, draft_forwards=proposal.forwards, accept_probs=accept_probs)
+        )
         clock.lap("accept")
     return Generated(tokens=tokens[len(prompt) :], rounds=rounds, wall_s=clock.total(), phase_s=clock.seconds)
 
 
-def _verify_round(target_probs_GV: np.ndarray, proposal, uniforms: Uniforms) -> tuple[int, int]:
-    """accept_len and the token after it, of one round."""
-    verdict = verify(
+def _verify_round(target_probs_GV: np.ndarray, proposal: Proposal, uniforms: Uniforms) -> Verdict:
+    """The verdict on the proposal of one round."""
+    return verify(
         target_probs_GV[None],
         proposal.probs_GV[None],
         np.array([proposal.tokens], dtype=np.int64),
         uniforms.accept.random((1, len(proposal.tokens))),
         uniforms.extra.random(1),
     )
-    return int(verdict.accept_len_N[0]), int(verdict.token_N[0])
 
 
 def check_gamma(gamma: int, drafter: Drafter, context: int) -> None:

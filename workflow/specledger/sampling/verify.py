@@ -18,11 +18,13 @@ ROW_TOLERANCE = 1e-9
 class Verdict:
     """What each round yields: its first `accept_len` proposals and then `token`.
 
-    `token` is the bonus token where accept_len == G, and the residual token elsewhere.
+    `token` is the bonus token where accept_len == G, and the residual token elsewhere. `accept_probs`
+    are min(1, p/q) of the proposals, also of those behind a rejection: what Rao-Blackwell estimates need.
     """
 
     accept_len_N: np.ndarray
     token_N: np.ndarray
+    accept_probs_NG: np.ndarray
 
 
 def check_rows(probs: np.ndarray, name: str) -> None:
@@ -35,6 +37,13 @@ def check_rows(probs: np.ndarray, name: str) -> None:
     if probs.min() < 0:
         row = tuple(int(i) for i in np.argwhere(probs < 0)[0])
         raise ValueError(f"{name} row {row[:-1]} must not be negative, got {probs[row]} at symbol {row[-1]}")
+
+
+def check_proposals(q_NG: np.ndarray, draft_tokens_NG: np.ndarray) -> None:
+    """ValueError naming the row and the token of a proposal that its own q gives no probability."""
+    if q_NG.min() <= 0:
+        n, g = np.argwhere(q_NG <= 0)[0]
+        raise ValueError(f"draft_probs row ({n}, {g}) gives its own proposal {draft_tokens_NG[n, g]} no probability")
 
 
 def verify(
@@ -60,13 +69,15 @@ def verify(
     check_rows(target_probs_NGV, "target_probs")
     rounds = np.arange(N)
     if G == 0:
-        return Verdict(accept_len_N=np.zeros(N, dtype=np.int64), token_N=draw(target_probs_NGV[:, 0], extra_uniforms_N))
+        return Verdict(
+            accept_len_N=np.zeros(N, dtype=np.int64),
+            token_N=draw(target_probs_NGV[:, 0], extra_uniforms_N),
+            accept_probs_NG=np.empty((N, 0)),
+        )
     check_rows(draft_probs_NGV, "draft_probs")
     at = (rounds[:, None], np.arange(G)[None, :], draft_tokens_NG)
     p_NG, q_NG = target_probs_NGV[at], draft_probs_NGV[at]
-    if q_NG.min() <= 0:
-        n, g = np.argwhere(q_NG <= 0)[0]
-        raise ValueError(f"draft_probs row ({n}, {g}) gives its own proposal {draft_tokens_NG[n, g]} no probability")
+    check_proposals(q_NG, draft_tokens_NG)
     accepted_NG = accept_uniforms_NG * q_NG < p_NG
     accept_len_N = np.where(accepted_NG.all(axis=1), G, accepted_NG.argmin(axis=1))
     weights_NV = target_probs_NGV[rounds, accept_len_N]
@@ -74,7 +85,11 @@ def verify(
     if rejected.size:
         q_RV = draft_probs_NGV[rejected, accept_len_N[rejected]]
         weights_NV[rejected] = residual(weights_NV[rejected], q_RV)
-    return Verdict(accept_len_N=accept_len_N, token_N=draw(weights_NV, extra_uniforms_N))
+    return Verdict(
+        accept_len_N=accept_len_N,
+        token_N=draw(weights_NV, extra_uniforms_N),
+        accept_probs_NG=np.minimum(1.0, p_NG / q_NG),
+    )
 
 
 def residual(target_probs: np.ndarray, draft_probs: np.ndarray) -> np.ndarray:
