@@ -1,4 +1,4 @@
-# The study of specledger: corpus, models, checks, acceptance, sweep, tables, figures, report.
+# The study of specledger: corpus, models, checks, acceptance, proof, sweep, tables, figures, report.
 # `snakemake --cores 1 --resources gpu=1` runs config/config.yaml; --configfile FILE lays another over it.
 from pathlib import Path
 
@@ -15,6 +15,7 @@ include: "workflow/rules/corpus.smk"
 include: "workflow/rules/models.smk"
 include: "workflow/rules/checks.smk"
 include: "workflow/rules/acceptance.smk"
+include: "workflow/rules/proof.smk"
 include: "workflow/rules/sweep.smk"
 include: "workflow/rules/analysis.smk"
 include: "workflow/rules/report.smk"

@@ -3,14 +3,15 @@
 import numpy as np
 import pytest
 from small import drafters_of, sizes, tiny_llama
-from specledger.analysis.raw import FORWARD_COLUMNS, GREEDY_COLUMNS, PREFIX_COLUMNS, RUN_COLUMNS
+from specledger.analysis.raw import CONTEXT_COLUMNS, FORWARD_COLUMNS, GREEDY_COLUMNS, PREFIX_COLUMNS, RUN_COLUMNS
 from specledger.decoding.counts import Generated, Round
 from specledger.decoding.engines import engine
 from specledger.experiments import checks, forward_costs
-from specledger.experiments.acceptance import choose_positions, judge, position_distributions, simulate
+from specledger.experiments.acceptance import choose_positions, judge, simulate
 from specledger.experiments.cast import Cast
-from specledger.experiments.sweep import measure, methods_of, readings, token_kinds
-from specledger.sampling.distributions import GREEDY, Sampling
+from specledger.experiments.contexts import context_rows
+from specledger.experiments.sweep import measure, methods_of, readings, round_rows, token_kinds
+from specledger.sampling.distributions import Sampling
 from specledger.sampling.uniforms import Uniforms
 from specledger.sampling.verify import acceptance_probability
 
@@ -66,16 +67,20 @@ def test_greedy_rows_tell_where_texts_part(monkeypatch):
     assert row["top2_margin"] > 0
 
 
-@pytest.mark.parametrize("name", ["draft", "ngram", "mtp"])
-def test_position_distributions_are_those_of_decoding(name):
-    """p is the target's row; q is what the drafter really proposes from, told by its own draws under greedy."""
-    context = TOKENS[: CONFIG.context].tolist()
-    p_V, q_V = position_distributions(TARGET, CAST.drafters[name], context, Sampling())
-    for probs_V in (p_V, q_V):
-        assert probs_V.sum() == pytest.approx(1) and (probs_V > 0).all()
-    p_greedy, q_greedy = position_distributions(TARGET, CAST.drafters[name], context, GREEDY)
-    assert p_greedy.argmax() == p_V.argmax() and q_greedy.argmax() == q_V.argmax()
-    assert np.abs(p_V - q_V).sum() > 0.01
+def test_context_rows():
+    """Every drafter at every context; the rule is right, so that no p-value falls below 1e-4 (odds 1 in 800)."""
+    places = choose_positions(len(TOKENS), context=24, count=4, stream=1)
+    contexts = np.stack([TOKENS[place - 24 : place] for place in places])
+    shared = {"draws": 2000, "sampling": Sampling(), "seed": 4, "after_each": lambda: None}
+    rows = list(context_rows(CAST, ["draft", "ngram", "mtp"], contexts, places, **shared))
+    assert list(rows[0]) == CONTEXT_COLUMNS
+    assert [(row["drafter"], row["position"]) for row in rows] == [
+        (name, place) for name in ("draft", "ngram", "mtp") for place in places
+    ]
+    for row in rows:
+        assert row["p_value"] > 1e-4 and 0 < row["tv_lo_200k"] < row["tv_hi_200k"] < row["tv_output"]
+        spread = np.sqrt(row["beta"] * (1 - row["beta"]) / 2000)
+        assert abs(row["accepted"] / 2000 - row["beta"]) < 4.5 * spread
 
 
 def test_simulation_follows_p_and_accepts_beta():
@@ -90,6 +95,10 @@ def test_simulation_follows_p_and_accepts_beta():
     assert row["p_value"] > 1e-3
     assert row["tv_output"] < row["tv_q999"] < row["tv_draft"]
     assert row["tv_draft"] == pytest.approx(1 - beta)
+    assert row["acceptance_lo"] < beta < row["acceptance_hi"]
+    assert min(row["chi2_p_value"], row["tv_p_value"]) > 1e-3
+    assert 0 < row["detectable_leak"] < 0.1 and row["detectable_tv"] < row["tv_draft"]
+    assert row["tv_expected"] < row["tv_bound"] < row["tv_draft"]
 
 
 def test_simulation_of_a_wrong_target_is_caught():
@@ -108,12 +117,18 @@ def test_positions_have_a_whole_context_before_them():
 
 def test_sweep_rows():
     methods, done = methods_of(ENGINES, GAMMAS), []
-    rows = list(
+    found = list(
         measure(
             CAST, methods, [1, 2, 3], count=10, repeats=3, warmup=2, sampling=Sampling(), seed=4,
             after_each=lambda: done.append(1),
         )
     )  # fmt: skip
+    rows = [row for row, _ in found]
+    for row, text in found:
+        rounds = round_rows(row, text)
+        assert len(rounds) == (0 if row["drafter"] == "none" else row["rounds"])
+        assert sum(r["accept_len"] for r in rounds) == row["accepted"]
+        assert all(len(r["accept_probs"].split()) == r["drafted"] for r in rounds)
     assert set(RUN_COLUMNS) <= set(rows[0])
     assert len(rows) == len(done) == 3 * len(methods) == 3 * 2 * (1 + 4)
     orders = []
@@ -136,7 +151,7 @@ def test_repeats_and_seeds_have_texts_of_their_own():
     methods = methods_of(ENGINES[1:], {"draft": [2]})
     how = {"count": 40, "repeats": 4, "warmup": 1, "sampling": Sampling(), "after_each": lambda: None}
     rounds = {
-        seed: [r["rounds"] for r in measure(CAST, methods, [1], seed=seed, **how) if r["drafter"] == "draft"]
+        seed: [r["rounds"] for r, _ in measure(CAST, methods, [1], seed=seed, **how) if r["drafter"] == "draft"]
         for seed in (1, 2)
     }
     assert len(set(rounds[1] + rounds[2])) > 2

@@ -1,104 +1,19 @@
-"""The acceptance rule, exactly: `verify` itself is integrated over its uniforms and compared with the target.
+"""The acceptance rule, exactly: the oracle integrates `verify` over its uniforms and compares with the target.
 
-`verify` is a step function of each uniform: bisection finds its steps to the last bit, so that the
-probabilities of all that it can do are known to about 1e-15, with no draw and so with no odds.
 Shapes: S = V^G draft sequences, G proposals, V vocabulary.
 """
-
-import itertools
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from specledger.experiments.oracle import LARGEST_UNIFORM, acceptance_law, deviation, steps, token_law
 from specledger.sampling import verify as rule
 from specledger.sampling.distributions import GREEDY, distribution, draw
 from specledger.sampling.verify import acceptance_probability, residual, verify
 
-LARGEST_UNIFORM = np.nextafter(1.0, 0.0)
 EXACT = 1e-12
-
-
-def steps(holds, shape) -> np.ndarray:
-    """Where `holds`, true below a step and false above it, changes: by bisection to the last bit of [0, 1]."""
-    lo, hi = np.zeros(shape), np.ones(shape)
-    for _ in range(60):
-        mid = np.minimum((lo + hi) / 2, LARGEST_UNIFORM)
-        yes = holds(mid)
-        lo, hi = np.where(yes, mid, lo), np.where(yes, hi, mid)
-    return hi
-
-
-def acceptance_steps(check, p_SGV, q_SGV, draft_SG) -> np.ndarray:
-    """[S, G]: the probability that proposal g is accepted, given that those before it were."""
-    S, G = draft_SG.shape
-    found = np.empty((S, G))
-    for g in range(G):
-
-        def accepts(u_S, g=g):
-            uniforms = np.zeros((S, G))
-            uniforms[:, g] = u_S
-            return check(p_SGV, q_SGV, draft_SG, uniforms, np.zeros(S)).accept_len_N > g
-
-        found[:, g] = steps(accepts, S)
-    return found
-
-
-def token_law(check, p_SGV, q_SGV, draft_SG, length: int) -> tuple[np.ndarray, np.ndarray]:
-    """Which rounds can end after `length` proposals [S], and the law of the token that follows [S, V]."""
-    S, G = draft_SG.shape
-    uniforms = np.zeros((S, G))
-    if length < G:
-        uniforms[:, length] = LARGEST_UNIFORM
-    possible = check(p_SGV, q_SGV, draft_SG, uniforms, np.zeros(S)).accept_len_N == length
-    V = p_SGV.shape[-1]
-    cdf = np.stack(
-        [steps(lambda u, k=k: check(p_SGV, q_SGV, draft_SG, uniforms, u).token_N <= k, S) for k in range(V)], axis=1
-    )
-    return possible, np.diff(cdf, axis=1, prepend=0.0)
-
-
-def prefix_rows(rows: list[np.ndarray], sequences: np.ndarray, count: int) -> np.ndarray:
-    """[S, count, V]: of each sequence the distributions after its first 0, 1, ... symbols."""
-    S, V = len(sequences), len(rows[0])
-    found = [np.broadcast_to(rows[n][tuple(sequences[:, :n].T)], (S, V)) for n in range(count)]
-    return np.stack(found, axis=1) if found else np.empty((S, 0, V))
-
-
-def joint(rows: list[np.ndarray], length: int) -> np.ndarray:
-    """The law [V, ..., V] of `length` symbols drawn one after another."""
-    law = rows[0]
-    for n in range(1, length):
-        law = law[..., None] * rows[n]
-    return law
-
-
-def output_law(check, p: list[np.ndarray], q: list[np.ndarray], gamma: int) -> np.ndarray:
-    """The law of the first gamma + 1 symbols: a round of `check`, then the target alone after a rejection."""
-    V = len(p[0])
-    draft_SG = np.array(list(itertools.product(range(V), repeat=gamma)), dtype=np.int64).reshape(V**gamma, gamma)
-    q_SGV = prefix_rows(q, draft_SG, gamma) if gamma else np.empty((1, 0, V))
-    drawn = np.take_along_axis(q_SGV, draft_SG[..., None], axis=-1)[..., 0]
-    can = (drawn > 0).all(axis=1)  # what the draft can't propose, verify must not be shown
-    draft_SG, q_SGV, weight_S = draft_SG[can], q_SGV[can], drawn[can].prod(axis=1)
-    p_SGV = prefix_rows(p, draft_SG, gamma + 1)
-    accept_SG = acceptance_steps(check, p_SGV, q_SGV, draft_SG)
-    law = np.zeros((V,) * (gamma + 1))
-    for length in range(gamma + 1):
-        possible, token_SV = token_law(check, p_SGV, q_SGV, draft_SG, length)
-        reach_S = weight_S * accept_SG[:, :length].prod(axis=1)
-        if length < gamma:
-            reach_S = reach_S * (1 - accept_SG[:, length])
-        for s in np.flatnonzero(possible):
-            for token in np.flatnonzero(token_SV[s]):
-                block = (*draft_SG[s, :length].tolist(), int(token))
-                rest = np.array(reach_S[s] * token_SV[s, token])
-                for n in range(length + 1, gamma + 1):
-                    seen = len(block)
-                    rest = rest[..., None] * p[n][(*block, *(slice(None),) * (n - seen))]
-                law[block] += rest
-    return law
 
 
 @st.composite
@@ -121,7 +36,7 @@ def test_output_is_exactly_the_targets(V, gamma):
     @settings(max_examples=60 if gamma < 3 else 20)
     @given(tables(V, gamma + 1), tables(V, gamma))
     def holds(p, q):
-        assert np.abs(output_law(verify, p, q, gamma) - joint(p, gamma + 1)).max() < EXACT
+        assert deviation(p, q, gamma) < EXACT
 
     holds()
 
@@ -130,7 +45,14 @@ def test_vocabulary_4_gamma_3_at_random_rows():
     rng = np.random.default_rng(0)
     p = [rng.dirichlet(np.ones(4), size=(4,) * n) for n in range(4)]
     q = [rng.dirichlet(np.ones(4), size=(4,) * n) for n in range(3)]
-    assert np.abs(output_law(verify, p, q, 3) - joint(p, 4)).max() < EXACT
+    assert deviation(p, q, 3) < EXACT
+
+
+def test_steps_are_found_whatever_the_guess():
+    """Right, wrong and outlying guesses; steps at 0, at 1 and between, each within the promised 1e-14."""
+    true = np.array([0.0, 1.0, 0.3, 0.3, 1 / 3, 0.999])
+    for guess in (true, np.full(6, 0.5), 1 - true, np.full(6, -1.0), np.full(6, 2.0)):
+        assert np.abs(steps(lambda rows, u: u < true[rows], guess) - true).max() <= 2e-14
 
 
 def accept_all(p, q, tokens, accept, extra):
@@ -175,7 +97,7 @@ def test_the_oracle_catches_broken_rules(broken):
     rng = np.random.default_rng(1)
     p = [rng.dirichlet(np.ones(3), size=(3,) * n) for n in range(3)]
     q = [rng.dirichlet(np.ones(3), size=(3,) * n) for n in range(2)]
-    assert np.abs(output_law(broken, p, q, 2) - joint(p, 3)).max() > 1e-3
+    assert deviation(p, q, 2, broken) > 1e-3
 
 
 def test_acceptance_and_residual_are_the_papers():
@@ -183,9 +105,10 @@ def test_acceptance_and_residual_are_the_papers():
     p_V, q_V = np.array([0.5, 0.3, 0.2, 0.0]), np.array([0.1, 0.4, 0.2, 0.3])
     draft_SG = np.arange(4)[:, None]
     p_SGV, q_SGV = np.tile(p_V, (4, 2, 1)), np.tile(q_V, (4, 1, 1))
-    accept = acceptance_steps(verify, p_SGV, q_SGV, draft_SG)[:, 0]
+    accept = acceptance_law(verify, p_SGV, q_SGV, draft_SG)[:, 0]
     assert accept == pytest.approx([1, 0.75, 1, 0], abs=EXACT)
-    possible, law = token_law(verify, p_SGV, q_SGV, draft_SG, 0)
+    possible, cumulative = token_law(verify, p_SGV, q_SGV, draft_SG, 0)
+    law = np.diff(cumulative, axis=1, prepend=0.0)
     assert possible.tolist() == [False, True, False, True]
     assert law[possible] == pytest.approx(np.tile([1, 0, 0, 0], (2, 1)), abs=EXACT)
     assert residual(p_V, q_V) == pytest.approx([0.4, 0, 0, 0])

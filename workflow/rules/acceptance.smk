@@ -3,7 +3,10 @@ rule acceptance:
     input:
         **CAST,
     output:
-        [RESULTS / "acceptance" / "{seed}" / name for name in ("draws.csv", "position.json", "certificate.json")],
+        [
+            RESULTS / "acceptance" / "{seed}" / name
+            for name in ("draws.csv", "contexts.csv", "texts.csv", "position.json", "certificate.json")
+        ],
     log:
         LOGS / "acceptance" / "{seed}.log",
     benchmark:

@@ -4,7 +4,10 @@ rule checks:
         **CAST,
         plain=model_files("plain"),
     output:
-        [RESULTS / "checks" / "{seed}" / name for name in ("prefix.csv", "greedy.csv", "certificate.json")],
+        [
+            RESULTS / "checks" / "{seed}" / name
+            for name in ("prefix.csv", "greedy.csv", "oracle.csv", "certificate.json")
+        ],
     log:
         LOGS / "checks" / "{seed}.log",
     benchmark:

@@ -63,7 +63,7 @@ def settings(stage, model=None):
 def expected():
     """What the certificate of each stage must say, as JSON, so that the report can name what is stale."""
     stages = [("corpus", None), *(("train", m) for m in ("plain", "mtp", "draft"))]
-    stages += [(stage, None) for stage in ("checks", "acceptance", "sweep")]
+    stages += [(stage, None) for stage in ("checks", "acceptance", "sequences", "controls", "sweep")]
     return json.dumps(
         {
             model or stage: {"settings_hash": hash_text(settings(stage, model)), "code_hash": code_hash(stage)}

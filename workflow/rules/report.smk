@@ -7,6 +7,9 @@ FIGURE_NAMES = (
     "seeds.svg",
     "acceptance_rule.svg",
     "time_parts.svg",
+    "p_values.svg",
+    "acceptance_by_position.svg",
+    "gap.svg",
 )
 TEMPLATES = tuple(sorted(path for path in (WORKFLOW / "report").iterdir() if path.is_file()))
 

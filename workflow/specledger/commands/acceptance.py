@@ -1,12 +1,16 @@
-"""Stage `acceptance`: the acceptance rule drawn many times at real positions, of one seed."""
+"""Stage `acceptance`: the acceptance rule drawn at real positions and followed along texts, of one seed."""
 
 import numpy as np
 
 from specledger.commands import measuring
-from specledger.experiments.acceptance import choose_positions, judge, position_distributions, simulate
+from specledger.decoding.engines import engine
+from specledger.experiments.acceptance import choose_positions, judge, simulate
+from specledger.experiments.contexts import STREAM, context_rows
+from specledger.experiments.reference import next_logits
+from specledger.experiments.texts import text_rows
 from specledger.foundation.progress import Progress
 from specledger.foundation.records import write_json, write_rows
-from specledger.sampling.distributions import Sampling
+from specledger.sampling.distributions import Sampling, distribution
 from specledger.sampling.uniforms import Uniforms
 
 add_arguments = measuring.add_arguments
@@ -14,32 +18,46 @@ add_arguments = measuring.add_arguments
 
 def run(options, log) -> None:
     settings, corpus, cast = measuring.begin(options)
-    sampling = Sampling(**settings["sampling"])
-    context = cast.target.config.context
-    positions = choose_positions(len(corpus.validation), context=context, count=settings["positions"])
+    sampling, drafters = Sampling(**settings["sampling"]), settings["drafters"]
+    total = settings["positions"] * len(drafters) + len(drafters) + settings["texts"]
+    label = f"acceptance seed {options.seed}"
+    with Progress(label, total, log, unit="step") as progress:
+        positions(options, settings, corpus, cast, sampling, progress)
+        places, contexts_CT = contexts_at(corpus, cast, settings["contexts"], STREAM)
+        shared = {"sampling": sampling, "seed": options.seed, "after_each": progress.advance}
+        found = context_rows(cast, drafters, contexts_CT, places, draws=settings["context_draws"], **shared)
+        write_rows(options.output / "contexts.csv", list(found))
+        size = {"texts": settings["texts"], "tokens": settings["text_tokens"]}
+        found = text_rows(cast, drafters, corpus.prompt.tolist(), engine("cached"), **size, **shared)
+        write_rows(options.output / "texts.csv", list(found))
+    measuring.certify(options, settings, cast)
+
+
+def contexts_at(corpus, cast, count: int, stream: int) -> tuple[list[int], np.ndarray]:
+    """Positions of the validation text, and the whole contexts before them [C, T]."""
+    T = cast.target.config.context
+    places = choose_positions(len(corpus.validation), context=T, count=count, stream=stream)
+    return places, np.stack([corpus.validation[place - T : place] for place in places]).astype(np.int64)
+
+
+def positions(options, settings: dict, corpus, cast, sampling: Sampling, progress) -> None:
+    """draws.csv and position.json: few positions, many draws."""
+    places, contexts_CT = contexts_at(corpus, cast, settings["positions"], 0)
+    p_CV = distribution(next_logits(cast.target, contexts_CT), sampling)
+    q = {name: distribution(next_logits(cast.drafters[name], contexts_CT), sampling) for name in settings["drafters"]}
     rows, shown = [], []
-    total = len(positions) * len(settings["drafters"])
-    with Progress(f"acceptance seed {options.seed}", total, log, unit="simulation") as progress:
-        for position in positions:
-            tokens = corpus.validation[position - context : position].tolist()
-            text, drafters = corpus.vocabulary.decode(tokens), {}
-            for index, name in enumerate(settings["drafters"]):
-                p_V, q_V = position_distributions(cast.target, cast.drafters[name], tokens, sampling)
-                seed = (options.seed, position, index)
-                simulation = simulate(p_V, q_V, draws=settings["draws"], uniforms=Uniforms(*seed))
-                readings = judge(p_V, q_V, simulation, generator=np.random.default_rng(seed))
-                where = {"seed": options.seed, "drafter": name, "position": position, "context": text}
-                rows.append({**where, "temperature": sampling.temperature, **readings})
-                drafters[name] = {
-                    "p": p_V.tolist(),
-                    "q": q_V.tolist(),
-                    "counts": simulation.counts_V.tolist(),
-                    "draws": readings["draws"],
-                    "accepted": readings["accepted"],
-                }
-                progress.advance()
-            shown.append({"position": position, "context": text, "drafters": drafters})
+    for index, (place, p_V) in enumerate(zip(places, p_CV, strict=True)):
+        text, drafters = corpus.vocabulary.decode(contexts_CT[index].tolist()), {}
+        for number, (name, q_CV) in enumerate(q.items()):
+            seed, q_V = (options.seed, place, number), q_CV[index]
+            simulation = simulate(p_V, q_V, draws=settings["draws"], uniforms=Uniforms(*seed))
+            readings = judge(p_V, q_V, simulation, generator=np.random.default_rng(seed))
+            where = {"seed": options.seed, "drafter": name, "position": place, "context": text}
+            rows.append({**where, "temperature": sampling.temperature, **readings})
+            counts = {"counts": simulation.counts_V.tolist(), **{key: readings[key] for key in ("draws", "accepted")}}
+            drafters[name] = {"p": p_V.tolist(), "q": q_V.tolist(), **counts}
+            progress.advance()
+        shown.append({"position": place, "context": text, "drafters": drafters})
     write_rows(options.output / "draws.csv", rows)
     record = {"context": shown[0]["context"], "positions": shown, "symbols": list(corpus.vocabulary.symbols)}
     write_json(options.output / "position.json", record)
-    measuring.certify(options, settings, cast)

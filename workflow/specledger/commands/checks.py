@@ -1,11 +1,15 @@
-"""Stage `checks`: prefix invariance and greedy identity, of one seed."""
+"""Stage `checks`: prefix invariance, greedy identity and the exact oracle, of one seed."""
 
 from specledger.commands import measuring
 from specledger.commands.folders import add_folder
 from specledger.decoding.engines import engine
 from specledger.experiments.checks import greedy_rows, prefix_rows
+from specledger.experiments.oracle import oracle_rows, random_cast
 from specledger.foundation.records import write_rows
 from specledger.models.storage import load_model
+from specledger.sampling.distributions import Sampling
+
+SMALL = 4  # symbols of the random models' vocabulary
 
 
 def add_arguments(parser) -> None:
@@ -29,6 +33,14 @@ def run(options, log) -> None:
     prefix = list(prefix_rows(models, engines, tokens, short=settings["prefix_short"], seed=options.seed))
     write_rows(options.output / "prefix.csv", prefix)
     write_rows(options.output / "greedy.csv", greedy)
+    write_rows(options.output / "oracle.csv", oracle(options.seed, corpus.prompt.tolist(), cast))
     measuring.certify(options, settings, cast)
     same = sum(row["identical"] for row in greedy)
     log.say(f"checks seed {options.seed}: greedy identical in {same} of {len(greedy)} runs")
+
+
+def oracle(seed: int, prompt: list[int], cast) -> list[dict]:
+    """Exact laws of blocks: of small random models up to gamma 3, and of this seed's at the prompt."""
+    random = oracle_rows(random_cast(SMALL, seed), [0, 1, 2], [1, 2, 3], model="random", sampling=Sampling())
+    trained = oracle_rows(cast, prompt, [2], model="trained", sampling=Sampling())
+    return [{"seed": seed, **row} for row in random + trained]

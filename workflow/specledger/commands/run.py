@@ -9,7 +9,20 @@ from pathlib import Path
 from specledger.foundation.errors import UserError
 from specledger.foundation.progress import Log
 
-STAGES = ("corpus", "train", "ngram", "checks", "acceptance", "sweep", "tables", "figures", "page", "paper")
+STAGES = (
+    "corpus",
+    "train",
+    "ngram",
+    "checks",
+    "acceptance",
+    "sequences",
+    "controls",
+    "sweep",
+    "tables",
+    "figures",
+    "page",
+    "paper",
+)
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:

@@ -9,7 +9,7 @@ from pathlib import Path
 from specledger.commands import measuring
 from specledger.decoding.engines import engine
 from specledger.experiments.forward_costs import cost_rows
-from specledger.experiments.sweep import Method, measure, methods_of, token_kinds
+from specledger.experiments.sweep import Method, measure, methods_of, round_rows, token_kinds
 from specledger.foundation.devices import describe
 from specledger.foundation.progress import Progress
 from specledger.foundation.records import write_json, write_rows
@@ -55,7 +55,12 @@ def run(options, log) -> None:
             seed=options.seed,
             after_each=progress.advance,
         )
-        write_rows(options.output / "runs.csv", [{**row, **machine} for row in runs])
+        texts, rounds = [], []
+        for row, text in runs:
+            texts.append({**row, **machine})
+            rounds += round_rows(row, text)
+        write_rows(options.output / "runs.csv", texts)
+        write_rows(options.output / "rounds.csv", rounds)
         tokens = corpus.validation[: 2 * cast.target.config.context].tolist()
         costs = cost_rows(cast, engines, settings["gammas"], tokens, threads=settings["threads"])
         costs = [{"seed": options.seed, **row, **machine} for row in costs]

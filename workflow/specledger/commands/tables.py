@@ -22,4 +22,5 @@ def run(options, log) -> None:
         claims_file=options.claims,
         compare=corpus["tiny_shakespeare"],
         quick=settings["quick"],
+        margin=settings["equivalence_margin"],
     )

@@ -1,4 +1,4 @@
-"""The acceptance rule at real positions, drawn many times: does what comes out follow p?
+"""The acceptance rule at one real position, drawn many times: does what comes out follow p?
 
 Shapes: N draws, V vocabulary.
 """
@@ -6,17 +6,16 @@ Shapes: N draws, V vocabulary.
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 
-from specledger.decoding.drafters import Drafter
-from specledger.decoding.engines import engine
-from specledger.models.llama import Llama
-from specledger.sampling.distributions import Sampling, distribution, draw
+from specledger.sampling.distributions import draw
 from specledger.sampling.uniforms import Uniforms
 from specledger.sampling.verify import acceptance_probability, verify
-from specledger.statistics.goodness import null_total_variation, pooled_chisquare, total_variation
+from specledger.statistics.goodness import monte_carlo_fit, pooled_chisquare, total_variation
+from specledger.statistics.power import detectable_leak, tv_bound
+from specledger.statistics.rates import wilson
 
-CHUNK = 20_000
+CHUNK = 5_000
+RESAMPLES = 9_999
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,24 +24,6 @@ class Simulation:
 
     counts_V: np.ndarray
     accepted: int
-
-
-@torch.inference_mode()
-def position_distributions(
-    target: Llama, drafter: Drafter, context: list[int], sampling: Sampling
-) -> tuple[np.ndarray, np.ndarray]:
-    """p and q [V] of the token after `context`, which must fit into the model's context.
-
-    The target first sees all but the last token, as it would have by the time it decodes: an MTP
-    module proposes from the hidden states of that forward.
-    """
-    executed = engine("recompute")
-    session = executed.open(target, len(context) + 1)
-    drafting = drafter.open(executed, sampling, len(context) + 1)
-    drafting.observe(session.forward(context[:-1], rows=1), len(context) - 1)
-    draft_probs_V = drafting.propose(context, 1, np.random.default_rng(0)).probs_GV[0]
-    logits_V = session.forward(context, rows=1).logits_TV[0].cpu().numpy()
-    return distribution(logits_V, sampling), draft_probs_V
 
 
 def simulate(target_probs_V: np.ndarray, draft_probs_V: np.ndarray, *, draws: int, uniforms: Uniforms) -> Simulation:
@@ -66,26 +47,41 @@ def simulate(target_probs_V: np.ndarray, draft_probs_V: np.ndarray, *, draws: in
 
 
 def judge(p_V: np.ndarray, q_V: np.ndarray, simulation: Simulation, *, generator: np.random.Generator) -> dict:
-    """The readings of one simulation: distances to p, what chance alone would give, chi-square."""
+    """The readings of one simulation: distances to p, what chance alone gives, and what the test could have seen.
+
+    `detectable_leak` is the smallest share of tokens drawn from q in place of p that Pearson's test sees at
+    level .001 with power .9; `tv_bound` the largest TV that the measured statistic leaves room for (95%).
+    """
     draws = int(simulation.counts_V.sum())
-    expected, q999 = null_total_variation(p_V, draws, generator)
+    fit = monte_carlo_fit(simulation.counts_V, p_V, generator, resamples=RESAMPLES)
     chi2, df, p_value = pooled_chisquare(simulation.counts_V, p_V)
+    rate, tv_draft = wilson(simulation.accepted, draws), float(total_variation(q_V, p_V))
+    leak = detectable_leak(p_V, q_V, draws) if df else None
     return {
         "draws": draws,
         "accepted": simulation.accepted,
         "acceptance": simulation.accepted / draws,
+        "acceptance_lo": rate.lo,
+        "acceptance_hi": rate.hi,
         "beta": float(acceptance_probability(p_V, q_V)),
         "tv_output": float(total_variation(simulation.counts_V / draws, p_V)),
-        "tv_expected": expected,
-        "tv_q999": q999,
-        "tv_draft": float(total_variation(q_V, p_V)),
+        "tv_expected": fit.tv_expected,
+        "tv_q999": fit.tv_q999,
+        "tv_p_value": fit.tv_p_value,
+        "tv_draft": tv_draft,
         "chi2": chi2,
         "df": df,
         "p_value": p_value,
+        "chi2_p_value": fit.chi2_p_value,
+        "detectable_leak": leak,
+        "detectable_tv": None if leak is None else leak * tv_draft,
+        "tv_bound": tv_bound(chi2, df, draws) if df else None,
+        "resamples": RESAMPLES,
     }
 
 
-def choose_positions(length: int, *, context: int, count: int) -> list[int]:
+def choose_positions(length: int, *, context: int, count: int, stream: int = 0) -> list[int]:
     """`count` positions of a text of `length` tokens with a whole context before them; the same for all seeds."""
-    generator = np.random.default_rng(0)
-    return sorted(int(i) for i in generator.choice(np.arange(context, length), size=count, replace=False))
+    places = np.arange(context, length)
+    generator = np.random.default_rng(stream)
+    return sorted(int(i) for i in generator.choice(places, size=min(count, len(places)), replace=False))

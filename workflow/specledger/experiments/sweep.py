@@ -62,8 +62,8 @@ def measure(
     sampling: Sampling,
     seed: int,
     after_each: Callable[[], None],
-) -> Iterator[dict]:
-    """One row per text: each repeat decodes with every method once, in an order of its own."""
+) -> Iterator[tuple[dict, Generated]]:
+    """One row per text, and the text: each repeat decodes with every method once, in an order of its own."""
     for method in methods:
         method.decode(cast, prompt, count=warmup, sampling=sampling, uniforms=Uniforms(seed, WARMUP))
     shuffler = np.random.default_rng(seed)
@@ -71,7 +71,7 @@ def measure(
         for order, index in enumerate(shuffler.permutation(len(methods)), start=1):
             method = methods[index]
             text = method.decode(cast, prompt, count=count, sampling=sampling, uniforms=Uniforms(seed, repeat))
-            yield {
+            row = {
                 "seed": seed,
                 "repeat": repeat,
                 "order": order,
@@ -82,6 +82,7 @@ def measure(
                 "temperature": sampling.temperature,
                 **readings(text, method.gamma),
             }
+            yield row, text
             after_each()
 
 
@@ -100,6 +101,23 @@ def readings(text: Generated, gamma: int) -> dict:
         **{f"{phase}_s": seconds for phase, seconds in text.phase_s.items()},
         "other_s": text.wall_s - sum(text.phase_s.values()),
     }
+
+
+def round_rows(row: dict, text: Generated) -> list[dict]:
+    """One row per round of a speculative text: what was drafted and accepted, and each min(1, p/q)."""
+    if row["drafter"] == PLAIN:
+        return []
+    where = {key: row[key] for key in ("seed", "repeat", "engine", "drafter", "gamma")}
+    return [
+        {
+            **where,
+            "round": number,
+            "drafted": done.drafted,
+            "accept_len": done.accept_len,
+            "accept_probs": " ".join(f"{prob:.6g}" for prob in done.accept_probs),
+        }
+        for number, done in enumerate(text.rounds, start=1)
+    ]
 
 
 def token_kinds(text: Generated) -> list[tuple[int, str, int]]:

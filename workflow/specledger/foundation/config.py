@@ -80,6 +80,7 @@ def validate(config: dict) -> None:
     _check_training(config["training"])
     _check_gammas(config)
     _check_checks(config)
+    _check_sequences(config)
 
 
 def _check_finite(value, path=()) -> None:
@@ -142,6 +143,17 @@ def _check_checks(config: dict) -> None:
         refuse("checks.greedy_tokens", checks["greedy_tokens"], allowed)
 
 
+def _check_sequences(config: dict) -> None:
+    gamma, context = config["sequences"]["gamma"], config["model"]["context"]
+    for key in ("sequences", "controls"):
+        tokens = config[key]["tokens"]
+        if tokens < gamma + 1:
+            refuse(f"{key}.tokens", tokens, f"must be at least sequences.gamma {gamma} + 1, to show the bonus token")
+        room = context - len(config["corpus"]["prompt"]) - gamma
+        if tokens > room:
+            refuse(f"{key}.tokens", tokens, f"must be at most {room} (model.context {context} - prompt - gamma)")
+
+
 def _plain(value):
     """The value with whole floats as ints, so that 1 and 1.0 are the same setting."""
     if isinstance(value, dict):
@@ -180,8 +192,17 @@ def stage_settings(config: dict, stage: str, *, model: str | None = None, corpus
             slice_ = {**config["acceptance"], "drafters": sorted(sweep["gammas"]), "sampling": sampling, **machine}
         case "sweep":
             slice_ = {**sweep, "sampling": sampling, **machine}
+        case "sequences":
+            slice_ = {
+                **config["sequences"],
+                "engines": sweep["engines"],
+                "drafters": sorted(sweep["gammas"]),
+                **machine,
+            }
+        case "controls":
+            slice_ = {**config["controls"], "gamma": config["sequences"]["gamma"], **machine}
         case "analysis":
-            slice_ = {"seeds": config["seeds"], "quick": config["quick"]}
+            slice_ = {"seeds": config["seeds"], "quick": config["quick"], **config["analysis"]}
         case "report":
             slice_ = config
         case _:

@@ -1,0 +1,67 @@
+"""The acceptance rule at many real positions, a few thousand draws each: is it right everywhere?
+
+Shapes: C contexts of T tokens each, V vocabulary.
+"""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from specledger.experiments.acceptance import simulate
+from specledger.experiments.cast import Cast
+from specledger.experiments.reference import next_logits
+from specledger.sampling.distributions import Sampling, distribution
+from specledger.sampling.uniforms import Uniforms
+from specledger.sampling.verify import acceptance_probability
+from specledger.statistics.goodness import pooled_chisquare, total_variation
+
+PUBLISHED_DRAWS = 200_000
+NULL_SAMPLES = 1_000
+STREAM = 1  # positions of their own, not those that are drawn 200,000 times
+
+
+def null_band(p_V: np.ndarray, generator: np.random.Generator) -> tuple[float, float]:
+    """The .5% and 99.5% quantiles of TV when 200,000 draws do follow p, as published readings have it."""
+    counts_RV = generator.multinomial(PUBLISHED_DRAWS, p_V / p_V.sum(), size=NULL_SAMPLES)
+    distances = 0.5 * np.abs(counts_RV / PUBLISHED_DRAWS - p_V).sum(axis=1)
+    lo, hi = np.quantile(distances, (0.005, 0.995))
+    return float(lo), float(hi)
+
+
+def context_rows(
+    cast: Cast,
+    drafters: list[str],
+    contexts_CT: np.ndarray,
+    positions: list[int],
+    *,
+    draws: int,
+    sampling: Sampling,
+    seed: int,
+    after_each: Callable[[], None],
+) -> Iterator[dict]:
+    """One row per drafter and context."""
+    p_CV = distribution(next_logits(cast.target, contexts_CT), sampling)
+    bands = [
+        null_band(p_V, np.random.default_rng((seed, 0, place))) for place, p_V in zip(positions, p_CV, strict=True)
+    ]
+    for index, name in enumerate(drafters):
+        q_CV = distribution(next_logits(cast.drafters[name], contexts_CT), sampling)
+        for p_V, q_V, position, (lo, hi) in zip(p_CV, q_CV, positions, bands, strict=True):
+            found = simulate(p_V, q_V, draws=draws, uniforms=Uniforms(seed, STREAM, index, position))
+            chi2, df, p_value = pooled_chisquare(found.counts_V, p_V)
+            yield {
+                "seed": seed,
+                "drafter": name,
+                "position": position,
+                "draws": draws,
+                "accepted": found.accepted,
+                "beta": float(acceptance_probability(p_V, q_V)),
+                "tv_output": float(total_variation(found.counts_V / draws, p_V)),
+                "tv_draft": float(total_variation(q_V, p_V)),
+                "chi2": chi2,
+                "df": df,
+                "p_value": p_value,
+                "tv_lo_200k": lo,
+                "tv_hi_200k": hi,
+            }
+        after_each()

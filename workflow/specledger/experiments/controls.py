@@ -1,0 +1,156 @@
+"""The battery: right and wrong rounds and decoders, each put through the same tests."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from specledger.decoding.counts import Generated
+from specledger.decoding.engines import engine
+from specledger.decoding.loops import speculative
+from specledger.experiments.cast import Cast
+from specledger.experiments.one_round import Place, Rows, decide_rounds, judge_rounds, powers, round_law
+from specledger.experiments.reference import Reference, laws, tree_logits
+from specledger.experiments.remembered import Remembered
+from specledger.experiments.sequences import Finding, acceptance_test, judge_texts, ngram_test
+from specledger.experiments.wrong_decoders import WrongDecoder, wrong_decoders
+from specledger.experiments.wrong_rules import RoundRule, wrong_rules
+from specledger.sampling.distributions import Sampling, distribution
+from specledger.sampling.uniforms import Uniforms
+from specledger.statistics.rates import clopper_pearson
+
+LEVEL = 0.001
+SURE = 0.95  # a test is expected to see a fault where its power is at least this
+REPEATS = 5
+FALSE_ALARM_LEVELS = (0.05, 0.01)
+FALSE_ALARM_CONFIDENCE = 0.999
+RESAMPLES = 9_999
+DECODERS, FALSE_ALARMS = 1_000, 2_000  # streams of uniforms of their own
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """Where the battery plays: the models, a prompt, the target's tree after it, and the battery's seed."""
+
+    cast: Cast
+    prompt: list[int]
+    tree: list[np.ndarray]
+    seed: int
+
+    @classmethod
+    def at(cls, cast: Cast, prompt: list[int], seed: int) -> "Stage":
+        V = cast.target.config.vocabulary
+        return cls(cast=cast, prompt=prompt, tree=tree_logits(cast.target, prompt, 2, V), seed=seed)
+
+    def draft_tree(self, drafter: str) -> list[np.ndarray]:
+        return tree_logits(self.cast.drafters[drafter], self.prompt, 1, self.cast.target.config.vocabulary)
+
+
+def _row(finding: Finding, *, power: float | None, expected: bool, **about: object) -> dict:
+    return {
+        **about,
+        "test": finding.test,
+        "statistic": finding.statistic,
+        "df": finding.df,
+        "p_value": finding.p_value,
+        "power": power,
+        "expected": expected,
+        "caught": finding.p_value < LEVEL,
+    }
+
+
+def rule_rows(stage: Stage, *, draws: int, after_each: Callable[[], None]) -> Iterator[dict]:
+    """One row per wrong rule and test, each with its exact power, with the draft model as drafter."""
+    draft_V, draft_VV = stage.draft_tree("draft")
+    place = Place(target_V=stage.tree[0], target_VV=stage.tree[1], draft_V=draft_V)
+    for index, rule in enumerate(wrong_rules(distribution(draft_VV, Sampling()))):
+        rows = Rows.of(rule, place)
+        rounds = decide_rounds(rule, rows, draws, Uniforms(stage.seed, index))
+        power = powers(*round_law(rule, rows), rows, draws, level=LEVEL)
+        about = {"rule": rule.name, "source": rule.source, "kind": "rule", "drafter": "draft", "gamma": 1}
+        about |= {"temperature": rule.sampling.temperature, "n": draws}
+        for finding in judge_rounds(rounds, rows, np.random.default_rng((stage.seed, index)), resamples=RESAMPLES):
+            known = power.get(finding.test)
+            yield _row(finding, power=known, expected=known is not None and known >= SURE, **about)
+        after_each()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Texts:
+    """How texts of complete decoders are made: at most gamma proposals a round, tokens of each, and how many."""
+
+    gamma: int
+    tokens: int
+    texts: int
+
+
+def decode_texts(stage: Stage, fault: WrongDecoder, asked: Texts, uniforms: Uniforms, executed) -> list[Generated]:
+    """Texts of a decoder with a fault, through the complete loop."""
+    drafter = fault.drafter(stage.cast.drafters[fault.uses])
+    asked_for = {"gamma": asked.gamma, "count": asked.tokens + fault.beyond(asked.gamma)}
+    shared = {"engine": fault.engine(executed), "sampling": Sampling(), "uniforms": uniforms}
+    texts = (speculative(stage.cast.target, drafter, stage.prompt, **asked_for, **shared) for _ in range(asked.texts))
+    return [fault.report(text, asked.tokens) for text in texts]
+
+
+def decoder_rows(stage: Stage, asked: Texts, *, after_each: Callable[[], None]) -> Iterator[dict]:
+    """One row per wrong decoder and test: a first sample is judged, the others of `REPEATS` say the test's power.
+
+    All decoders use the same uniforms, so that they differ by their faults alone. A declared test is
+    expected to see a fault where it did so in every sample but the first.
+    """
+    executed = Remembered(engine=engine("recompute"))
+    reference, rows = Reference(cast=stage.cast), laws(stage.tree, Sampling())
+    for fault in wrong_decoders(stage.cast.target):
+        limit = stage.cast.drafters[fault.uses].max_gamma or asked.gamma
+        used = replace(asked, gamma=min(asked.gamma, limit))
+        limits = {"count": used.tokens, "gamma": used.gamma, "sampling": Sampling()}
+        samples = []
+        for repeat in range(REPEATS):
+            texts = decode_texts(stage, fault, used, Uniforms(stage.seed, DECODERS, repeat), executed)
+            samples.append(judge_texts(texts, reference, fault.uses, stage.prompt, rows, **limits))
+        about = {"rule": fault.name, "source": fault.source, "kind": "decoder", "drafter": fault.uses}
+        about |= {"gamma": used.gamma, "temperature": 1.0, "n": used.texts}
+        for findings in zip(*samples, strict=True):
+            power = float(np.mean([finding.p_value < LEVEL for finding in findings[1:]]))
+            yield _row(findings[0], power=power, expected=findings[0].test in fault.sees and power >= SURE, **about)
+        after_each()
+
+
+def false_alarm_rows(stage: Stage, *, repeats: int, draws: int) -> list[dict]:
+    """How often the tests reject the right rule, one row per test and level."""
+    draft_V, _ = stage.draft_tree("draft")
+    place = Place(target_V=stage.tree[0], target_VV=stage.tree[1], draft_V=draft_V)
+    rule = RoundRule(name="correct", source="")
+    rows = Rows.of(rule, place)
+    rounds = decide_rounds(rule, rows, repeats * draws, Uniforms(stage.seed, FALSE_ALARMS))
+    found: dict[str, list[float]] = {}
+    for repeat in range(repeats):
+        part = slice(repeat * draws, (repeat + 1) * draws)
+        tokens_N2, accepted_N = rounds.tokens_N2[part], rounds.accepted_N[part]
+        for finding in (
+            ngram_test(tokens_N2[:, :1], rows.p_V),
+            ngram_test(tokens_N2, rows.p_V[:, None] * rows.p_VV),
+            acceptance_test(accepted_N, np.full(draws, rows.beta)),
+        ):
+            found.setdefault(finding.test, []).append(finding.p_value)
+    return [
+        _false_alarms(test, np.array(p_values), level, draws)
+        for test, p_values in found.items()
+        for level in FALSE_ALARM_LEVELS
+    ]
+
+
+def _false_alarms(test: str, p_values: np.ndarray, level: float, draws: int) -> dict:
+    rejected = int((p_values < level).sum())
+    interval = clopper_pearson(rejected, len(p_values), FALSE_ALARM_CONFIDENCE)
+    return {
+        "test": test,
+        "repeats": len(p_values),
+        "n": draws,
+        "level": level,
+        "rejected": rejected,
+        "rate": rejected / len(p_values),
+        "lo": interval.lo,
+        "hi": interval.hi,
+    }

@@ -1,0 +1,84 @@
+"""An engine that remembers: each distinct history of forwards and rollbacks is computed once, by the real one.
+
+A session's answer depends only on what it was asked before. Many short texts after one prompt share their
+histories, so that the complete decoder, with its caches, rollbacks and drafters' states, runs thousands of
+times for the price of the histories that differ. The first time a history turns up, the session of the
+engine that is remembered does it, from a copy of its state.
+"""
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from specledger.decoding.engines import Engine, Output
+from specledger.models.llama import Llama
+from specledger.models.mtp import MTPModule
+
+
+@dataclass(kw_only=True)
+class Moment:
+    """A session's state after a history, what its last forward gave, and what has been seen to follow."""
+
+    session: Any
+    answer: Any = None
+    after: dict[tuple, "Moment"] = field(default_factory=dict)
+
+
+class RememberedSession:
+    """Walks the tree of histories; takes the place of a TargetSession and of an MTPSession."""
+
+    def __init__(self, start: Moment, models: tuple):
+        self.moment = start
+        self.models = {id(model): model for model in models}  # weights are shared by every copy
+
+    def _step(self, key: tuple, act: Callable[[Any], Any]) -> Any:
+        known = self.moment.after.get(key)
+        if known is None:
+            session = copy.deepcopy(self.moment.session, dict(self.models))
+            known = self.moment.after[key] = Moment(session=session, answer=act(session))
+        self.moment = known
+        return known.answer
+
+    def forward(self, *arguments: Any, **named: Any) -> Any:
+        """forward(tokens, rows=...) of a model, or forward(output, tokens) of an MTP module."""
+        key = tuple(_told(value) for value in (*arguments, *named.values()))
+        return self._step(key, lambda session: session.forward(*arguments, **named))
+
+    def rollback(self, length: int) -> None:
+        self._step((length,), lambda session: session.rollback(length))
+
+
+def _told(value: Sequence[int] | Output | int) -> Any:
+    """What tells an argument apart; an output by its identity, since the session that gave it keeps it."""
+    if isinstance(value, int):
+        return value
+    return id(value) if isinstance(value, Output) else tuple(value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Remembered:
+    """Stands in for an `Engine`; what it remembers lasts as long as it does."""
+
+    engine: Engine
+    _starts: dict[tuple, Moment] = field(default_factory=dict, repr=False)
+
+    @property
+    def name(self) -> str:
+        return self.engine.name
+
+    @property
+    def context_rule(self) -> str:
+        return self.engine.context_rule
+
+    def open(self, model: Llama, capacity: int) -> RememberedSession:
+        return self._open((id(model), capacity), lambda: self.engine.open(model, capacity), (model,))
+
+    def open_mtp(self, target: Llama, mtp: MTPModule, capacity: int) -> RememberedSession:
+        key = (id(target), id(mtp), capacity)
+        return self._open(key, lambda: self.engine.open_mtp(target, mtp, capacity), (target, mtp))
+
+    def _open(self, key: tuple, start: Callable[[], Any], models: tuple) -> RememberedSession:
+        if key not in self._starts:
+            self._starts[key] = Moment(session=start())
+        return RememberedSession(self._starts[key], models)

@@ -1,0 +1,81 @@
+"""How hard each token of a text is for a drafter, from the target's own texts, without any speculation.
+
+Let the text be drawn from the target. A round that begins at position t then accepts at least j guesses
+with probability E[k_t ... k_(t+j-2) beta_(t+j-1)], where beta = sum min(p, q) and k = min(1, q(x)/p(x)) for
+the token x that is there: given that x was emitted, k is the probability that it came as an accepted guess.
+Shapes: T positions of a text, V vocabulary.
+"""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import torch
+
+from specledger.decoding.drafters import DraftModel, MTPDrafter
+from specledger.decoding.engines import Engine, as_batch
+from specledger.decoding.loops import autoregressive
+from specledger.experiments.cast import Cast
+from specledger.models.llama import Llama
+from specledger.sampling.distributions import Sampling, distribution
+from specledger.sampling.uniforms import Uniforms
+from specledger.sampling.verify import acceptance_probability
+
+STREAM = 3_000  # uniforms of their own
+
+
+@torch.inference_mode()
+def logits_along(speaker, engine: Engine, tokens: list[int]) -> np.ndarray:
+    """Logits [T - 1, V] of tokens[1:], each from all before it by the engine's rule of context, in one forward.
+
+    An MTP module has nothing to say of tokens[1], so its first row is its second.
+    """
+    match speaker:
+        case Llama():
+            return engine.open(speaker, len(tokens)).forward(tokens[:-1], rows=len(tokens) - 1).logits_TV.cpu().numpy()
+        case DraftModel():
+            return logits_along(speaker.model, engine, tokens)
+        case MTPDrafter():
+            known = engine.open(speaker.target, len(tokens)).forward(tokens[:-2], rows=1)
+            session = engine.open_mtp(speaker.target, speaker.mtp, len(tokens))
+            following = as_batch(tokens[1:-1], known.hidden_TD.device)
+            rows_TV = speaker.mtp(speaker.target, known.hidden_TD[None], following, session.cache)[0].cpu().numpy()
+            return np.concatenate([rows_TV[:1], rows_TV])
+    rows = [np.log(speaker.ngram.probabilities(tokens[:t])) for t in range(1, len(tokens))]
+    return np.stack(rows)
+
+
+def text_rows(
+    cast: Cast,
+    drafters: list[str],
+    prompt: list[int],
+    engine: Engine,
+    *,
+    texts: int,
+    tokens: int,
+    sampling: Sampling,
+    seed: int,
+    after_each: Callable[[], None],
+) -> Iterator[dict]:
+    """One row per text, drafter and position: beta there, and how likely its token was to be an accepted guess."""
+    for number in range(1, texts + 1):
+        uniforms = Uniforms(seed, STREAM, number)
+        text = autoregressive(cast.target, prompt, count=tokens, engine=engine, sampling=sampling, uniforms=uniforms)
+        whole = prompt + text.tokens
+        first = max(len(prompt), 2)
+        emitted_T = np.array(whole[first:])
+        at = (np.arange(len(emitted_T)), emitted_T)
+        p_TV = distribution(logits_along(cast.target, engine, whole), sampling)[first - 1 :]
+        for name in drafters:
+            q_TV = distribution(logits_along(cast.drafters[name], engine, whole), sampling)[first - 1 :]
+            beta_T = acceptance_probability(p_TV, q_TV)
+            kept_T = np.minimum(1.0, q_TV[at] / p_TV[at])
+            for position, (beta, kept) in enumerate(zip(beta_T.tolist(), kept_T.tolist(), strict=True), start=first):
+                yield {
+                    "seed": seed,
+                    "text": number,
+                    "position": position - len(prompt),
+                    "drafter": name,
+                    "beta": beta,
+                    "kept": kept,
+                }
+        after_each()
