@@ -22,7 +22,16 @@ TINY = {
         "target": {"steps": 12, "batch": 4, "warmup_steps": 3, "evaluate_every": 6},
         "draft": {"steps": 12, "batch": 4, "warmup_steps": 3, "evaluate_every": 6},
     },
-    "acceptance": {"positions": 1, "draws": 2000},
+    "acceptance": {
+        "positions": 1,
+        "draws": 2000,
+        "contexts": 4,
+        "context_draws": 1000,
+        "texts": 2,
+        "text_tokens": 24,
+    },
+    "sequences": {"texts": 20, "samplings": [{"temperature": 1.0, "top_k": None, "top_p": None}]},
+    "controls": {"draws": 2000, "texts": 5, "repeats": 5, "repeat_draws": 1000},
     "sweep": {
         "gammas": {"draft": [1, 2], "ngram": [2], "mtp": [1]},
         "tokens": 24,

@@ -3,20 +3,15 @@
 The numbers are plausible, hang together (eq. (1), Theorem 3.8, Σ min(p, q)) and come from one fixed generator.
 """
 
-import csv
-import json
 from pathlib import Path
 
 import numpy as np
 from specledger.theory.speculation import expected_tokens_per_round, measured_cost_speedup, walltime_speedup
+from synthetic_evidence import write_evidence
+from synthetic_files import ALPHAS, ENGINES, GAMMAS, SYMBOLS, gammas_of, write_csv, write_json
 
-SYMBOLS = sorted("\n !$&',-.3:;?ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
-GAMMAS = (1, 2, 3, 4, 6, 8)
-ENGINES = {"recompute": "window", "cached": "sliding"}
-ALPHAS = {"draft": 0.74, "mtp": 0.90, "ngram": 0.66}
 PARAMETERS = {"plain": (742_784, 0), "mtp": (742_784, 230_272), "draft": (54_592, 0)}
 LOSSES = {"plain": 1.524, "mtp": 1.521, "draft": 1.69}
-DRAWS = 200_000
 # claim | title | section | published | unit | measured | half an interval | verdict
 CLAIMS = """
 parameters-target | The target has 0.743 million parameters | 1 | 742784 | parameters | 742784 | 0 | reproduced
@@ -35,29 +30,6 @@ TEXT = (
     "Then let it burn; I have a tongue of fire,\nAnd would be heard above the watchman's bell.\n\nROMEO:\n"
     "Speak softly, love: the orchard walls have ears."
 )
-
-
-def write_csv(path: Path, rows: list[dict], columns: list[str] | None = None) -> None:
-    """Rows as a tidy CSV: None is an empty cell, booleans are true and false."""
-
-    def cell(value: object) -> str:
-        if value is None:
-            return ""
-        if isinstance(value, bool | np.bool_):
-            return "true" if value else "false"
-        return f"{value:.10g}" if isinstance(value, float) else str(value)
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    columns = columns or list(rows[0])
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows([cell(row.get(name)) for name in columns] for row in rows)
-
-
-def write_json(path: Path, value: object) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(value, sort_keys=True, allow_nan=False, ensure_ascii=False), encoding="utf-8")
 
 
 def _around(name: str, mean: float, half: float, n: int) -> dict:
@@ -113,51 +85,6 @@ def _models(folder: Path, rows: list[dict], n: int) -> None:
     write_csv(folder / "tables" / "models.csv", table, columns)
 
 
-def _distributions(rng: np.random.Generator, sharpness: float) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    logits = rng.normal(0, 2.0, len(SYMBOLS)) * sharpness
-    target = np.exp(logits - logits.max())
-    target /= target.sum()
-    drafts = {}
-    for name, noise in (("draft", 0.9), ("mtp", 0.35), ("ngram", 1.2)):
-        draft = target * np.exp(rng.normal(0, noise, len(SYMBOLS)))
-        drafts[name] = draft / draft.sum()
-    return target, drafts
-
-
-def _acceptance(folder: Path, seeds: tuple[int, ...], rng: np.random.Generator, corpus_tail: str) -> None:
-    rows = []
-    for seed in seeds:
-        positions = []
-        for index in range(4):
-            context = f"{corpus_tail}{'abcd'[index]} noble lord, and "
-            target, drafts = _distributions(rng, 0.6 + 0.4 * index)
-            found = {}
-            for name, draft in drafts.items():
-                counts = rng.multinomial(DRAWS, target)
-                beta = float(np.minimum(target, draft).sum())
-                accepted = int(rng.binomial(DRAWS, beta))
-                expected = 0.5 * np.sqrt(2 / (np.pi * DRAWS)) * np.sqrt(target * (1 - target)).sum()
-                rows.append(
-                    {
-                        "seed": seed, "drafter": name, "position": 1000 * index + seed, "context": context,
-                        "temperature": 1.0, "draws": DRAWS, "accepted": accepted, "acceptance": accepted / DRAWS,
-                        "beta": beta, "tv_output": float(0.5 * np.abs(counts / DRAWS - target).sum()),
-                        "tv_expected": float(expected), "tv_q999": float(1.4 * expected),
-                        "tv_draft": float(0.5 * np.abs(draft - target).sum()),
-                        "chi2": float(((counts - DRAWS * target) ** 2 / (DRAWS * target)).sum()), "df": 64,
-                        "p_value": float(rng.uniform(0.01, 1)),
-                    }
-                )  # fmt: skip
-                found[name] = {
-                    "p": target.tolist(), "q": draft.tolist(), "counts": counts.tolist(), "draws": DRAWS,
-                    "accepted": accepted,
-                }  # fmt: skip
-            positions.append({"position": 1000 * index + seed, "context": context, "drafters": found})
-        record = {"context": corpus_tail, "positions": positions, "symbols": SYMBOLS}
-        write_json(folder / "acceptance" / str(seed) / "position.json", record)
-    write_csv(folder / "tables" / "acceptance.csv", rows)
-
-
 def _checks(folder: Path, seeds: tuple[int, ...]) -> None:
     prefix = [
         {
@@ -179,7 +106,7 @@ def _checks(folder: Path, seeds: tuple[int, ...]) -> None:
         for seed in seeds
         for engine, rule in ENGINES.items()
         for drafter in ALPHAS
-        for gamma in ((1,) if drafter == "mtp" else GAMMAS)
+        for gamma in gammas_of(drafter)
     ]  # fmt: skip
     write_csv(folder / "tables" / "greedy.csv", greedy)
 
@@ -220,7 +147,7 @@ def _timings(folder: Path, n: int) -> list[dict]:
         for drafter, c in costs.items():
             seconds = _around("seconds", c * one, 0.01 * one, n)
             forwards.append({"engine": engine, "model": drafter, "positions": 1, **seconds, "c": c})
-            for gamma in (1,) if drafter == "mtp" else GAMMAS:
+            for gamma in gammas_of(drafter):
                 v = 1 + (0.03 if engine == "recompute" else 0.06) * gamma
                 ledger.append(_ledger_row(engine, drafter, gamma, n, c, v))
         for row in [row for row in ledger if row["engine"] == engine]:
@@ -269,11 +196,10 @@ def _sample(folder: Path, seeds: tuple[int, ...], rng: np.random.Generator) -> N
         write_json(folder / "sweep" / str(seed) / "sample.json", record)
 
 
-def _summary(folder: Path, rows: list[dict], ledger: list[dict], seeds: tuple[int, ...]) -> None:
+def _summary(folder: Path, rows: list[dict], ledger: list[dict], seeds: tuple[int, ...], evidence: dict) -> None:
     n = len(seeds)
     losses = {(row["model"], row["seed"]): row["validation_loss"] for row in rows}
     values = {str(seed): losses["mtp", seed] - losses["plain", seed] for seed in seeds}
-    mean = float(np.mean(list(values.values())))
     methods = [row for row in ledger if row["drafter"] != "none"]
 
     def speed(row: dict) -> dict:
@@ -281,13 +207,12 @@ def _summary(folder: Path, rows: list[dict], ledger: list[dict], seeds: tuple[in
         return {key: row[key] for key in keys} | {"lo": row["speedup_lo"], "hi": row["speedup_hi"]}
 
     most = max(methods, key=lambda row: row["tokens_per_round"])
-    difference = {"mean": mean, "method": "paired t over seeds", "level": 0.95, "n": n, "values": values}
-    difference |= {"lo": None if n == 1 else mean - 0.004, "hi": None if n == 1 else mean + 0.004}
+    difference = {key: evidence["equivalence"].get(key) for key in ("mean", "lo", "hi", "method", "level", "n")}
     checks = n * len(ENGINES) * (1 + 2 * len(GAMMAS))
     write_json(
         folder / "tables" / "summary.json",
         {
-            "paired_difference": difference,
+            "paired_difference": difference | {"values": values},
             "best": speed(max(methods, key=lambda row: row["speedup"])),
             "slowest": speed(min(methods, key=lambda row: row["speedup"])),
             "most_tokens": {key: most[key] for key in ("drafter", "gamma", "engine", "tokens_per_round")},
@@ -295,6 +220,7 @@ def _summary(folder: Path, rows: list[dict], ledger: list[dict], seeds: tuple[in
             "prefix_max": 2.4e-6, "prefix_max_float64": 3.6e-15, "greedy_identical": checks, "greedy_total": checks,
             "acceptance_rows": 12 * n, "acceptance_rejected": 0,
             "c": {engine: {"draft": 0.29, "mtp": 0.34, "ngram": 0.011} for engine in ENGINES},
+            **evidence,
         },
     )  # fmt: skip
 
@@ -323,12 +249,12 @@ def write_synthetic_study(
     )  # fmt: skip
     rows = _histories(folder, seeds, rng)
     _models(folder, rows, len(seeds))
-    _acceptance(folder, seeds, rng, corpus_tail)
+    evidence = write_evidence(folder, seeds, rows, rng, corpus_tail)
     _checks(folder, seeds)
     ledger = _timings(folder, len(seeds))
     _claims(folder, len(seeds), tiny_shakespeare)
     _sample(folder, seeds, rng)
-    _summary(folder, rows, ledger, seeds)
+    _summary(folder, rows, ledger, seeds, evidence)
     return synthetic_provenance(seeds)
 
 

@@ -79,7 +79,12 @@ def test_axe_finds_nothing(visit, scheme):
     # What axe cannot decide it leaves incomplete: contrast must not hide there.
     unsure = [item for item in found.response["incomplete"] if item["id"] == "color-contrast"]
     reasons = [(node["html"], node["any"][0]["message"]) for item in unsure for node in item["nodes"]]
-    assert [reason for reason in reasons if "only non-text characters" not in reason[1]] == []
+    # Nor can it where a letter lies in an <svg>, depending on the scroll: these wear the caption's colour beside them.
+    drawn = [reason for reason in reasons if reason[0].startswith("<text") and "image node" in reason[1]]
+    looks = "all => all.map(one => getComputedStyle(one)[one.tagName === 'P' ? 'color' : 'fill'])"
+    assert len(set(tab.eval_on_selector_all(".explorable .caption, .explorable svg text", looks))) == 1
+    rest = [reason for reason in reasons if reason not in drawn]
+    assert [reason for reason in rest if "only non-text characters" not in reason[1]] == []
 
 
 @pytest.mark.parametrize("width", WIDTHS)

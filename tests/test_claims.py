@@ -71,17 +71,17 @@ def test_one_seed_is_inconclusive():
         assert rules.judge(kind, 1.5, alone).verdict == OPEN
 
 
+def nothing_but(**tables: pd.DataFrame) -> Evidence:
+    return Evidence(**{name: tables.get(name, pd.DataFrame()) for name in Evidence.__dataclass_fields__})
+
+
 def training(losses: dict[str, list[float]]) -> Evidence:
     rows = [
         {"model": model, "seed": seed, "validation_loss": loss, "parameters": 10}
         for model, values in losses.items()
         for seed, loss in enumerate(values, start=1)
     ]
-    empty = pd.DataFrame()
-    return Evidence(
-        by_seed=empty, texts=empty, forwards=empty, acceptance=empty, prefix=empty, greedy=empty,
-        training=pd.DataFrame(rows),
-    )  # fmt: skip
+    return nothing_but(training=pd.DataFrame(rows))
 
 
 def judged(changes: dict, evidence: Evidence, *, quick: bool = False) -> pd.Series:
@@ -165,3 +165,18 @@ def test_the_published_file():
     found = claims.read_claims(FILE)
     assert len(found) >= 20 and {claim.section for claim in found} == {1, 2, 3, 4, 5}
     assert {claim.measure["quantity"] for claim in found if claim.measure} <= set(measures.MEASURES)
+
+
+READINGS = """
+743000 55000 0.07 0 0.0005 0.053 3.192 2.993 3.093 2.956 0.717 0.676 0.08 -0.137 0.27 0.225 0.836 1.5276 1.5332
+1.5357 1.8862 0.0056 -0.008 1.8 0.333 1.27 0.53 0.88
+"""
+RANGES = [[0.67, 0.75], [0.85, 0.90], [1.0, 1.3], [0.02, 0.03]]
+
+
+def test_every_reading_of_the_chapter_is_there():
+    published = [claim.published for claim in claims.read_claims(FILE)]
+    numbers = {one for one in published if isinstance(one, int | float)}
+    assert {float(reading) for reading in READINGS.split()} <= numbers
+    assert all(pair in published for pair in RANGES)
+    assert "q = 0.0489, p = 0.0062" in published and "all identical" in published

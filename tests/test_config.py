@@ -84,6 +84,14 @@ BAD = [
     ("checks/greedy_tokens", 49, ["checks.greedy_tokens", "49", "at most 48"]),
     ("checks/greedy_prompt", 60, ["checks.greedy_prompt", "60", "largest gamma 8", "model.context 64"]),
     ("acceptance/draws", 10, ["acceptance.draws", "10", "1000"]),
+    ("acceptance/contexts", 0, ["acceptance.contexts", "0", "from 1 to 100000"]),
+    ("sequences/tokens", 2, ["sequences.tokens", "2", "sequences.gamma 2 + 1"]),
+    ("sequences/tokens", 60, ["sequences.tokens", "60", "at most 55"]),
+    ("controls/tokens", 2, ["controls.tokens", "2", "sequences.gamma 2 + 1"]),
+    ("sequences/samplings", [], ["sequences.samplings", "must not be empty"]),
+    ("sequences/samplings", [{"temperature": 1.0}], ["sequences.samplings[0].top_k", "missing"]),
+    ("controls/texts", 0, ["controls.texts", "0", "from 1 to 1000000"]),
+    ("analysis/equivalence_margin", 0, ["analysis.equivalence_margin", "0", "above 0"]),
     ("ngram/discount", 1, ["ngram.discount", "1", "between 0 and 1"]),
     ("ngram/order", 9, ["ngram.order", "9", "from 1 to 8"]),
     ("corpus/path", "", ["corpus.path", "path of a text file"]),
@@ -122,9 +130,9 @@ def lay_over(below: dict, above: dict) -> None:
 
 
 STAGES = [("corpus", None), ("train", "plain"), ("train", "mtp"), ("train", "draft"), ("ngram", None)]
-STAGES += [(stage, None) for stage in ("checks", "acceptance", "sweep", "analysis", "report")]
+STAGES += [(stage, None) for stage in ("checks", "acceptance", "sequences", "controls", "sweep", "analysis", "report")]
 ALL = {model or stage for stage, model in STAGES}
-MEASURED = {"checks", "acceptance", "sweep"}
+MEASURED = {"checks", "acceptance", "sequences", "controls", "sweep"}
 
 TOUCHES = [
     ("seeds", [1], {"analysis"}),
@@ -146,7 +154,12 @@ TOUCHES = [
     ("checks/greedy_tokens", 40, {"checks"}),
     ("acceptance/draws", 100_000, {"acceptance"}),
     ("sweep/gammas/draft", [1, 2], {"checks", "sweep"}),
-    ("sweep/engines", ["cached"], {"checks", "sweep"}),
+    ("sweep/engines", ["cached"], {"checks", "sequences", "sweep"}),
+    ("acceptance/contexts", 100, {"acceptance"}),
+    ("sequences/texts", 100, {"sequences"}),
+    ("sequences/gamma", 3, {"sequences", "controls"}),
+    ("controls/draws", 50_000, {"controls"}),
+    ("analysis/equivalence_margin", 0.02, {"analysis"}),
     ("sweep/tokens", 500, {"sweep"}),
 ]
 

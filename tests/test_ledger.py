@@ -9,7 +9,18 @@ import pandas as pd
 import pytest
 from scipy import stats
 from specledger.analysis import summary
-from specledger.analysis.raw import ACCEPTANCE_COLUMNS, GREEDY_COLUMNS, PREFIX_COLUMNS
+from specledger.analysis.raw import (
+    ACCEPTANCE_COLUMNS,
+    CONTEXT_COLUMNS,
+    CONTROL_COLUMNS,
+    FALSE_ALARM_COLUMNS,
+    GREEDY_COLUMNS,
+    ORACLE_COLUMNS,
+    PREFIX_COLUMNS,
+    ROUND_COLUMNS,
+    SEQUENCE_COLUMNS,
+    TEXT_COLUMNS,
+)
 from specledger.analysis.tables import write_tables
 from specledger.foundation.errors import UserError
 
@@ -58,6 +69,40 @@ def forward_rows(seed: int) -> list[dict]:
     return rows
 
 
+def draw_rows(seed: int) -> list[dict]:
+    """Two positions; at the second everything falls into one cell, so that there is no p-value."""
+    rows = []
+    for position, p_value in ((10, 0.4), (20, "")):
+        cells = dict.fromkeys(ACCEPTANCE_COLUMNS, "") | {"seed": seed, "drafter": "draft", "position": position}
+        cells |= {"context": "NA", "temperature": 1.0, "draws": 1000, "accepted": 800, "acceptance": 0.8, "beta": 0.8}
+        cells |= {"tv_output": 0.002, "tv_expected": 0.002, "tv_draft": 0.05, "tv_bound": 0.004, "p_value": p_value}
+        rows.append(cells)
+    return rows
+
+
+def write_rule(results: Path, seed: int) -> None:
+    """One row of each file on the rule: the tests of their tables are in test_analysis_*.py."""
+    cells = {
+        "checks/{}/oracle.csv": (ORACLE_COLUMNS, [seed, "draft", 2, 4, "random", 64, 1e-16]),
+        "acceptance/{}/contexts.csv": (
+            CONTEXT_COLUMNS, [seed, "draft", 70, 5000, 4000, 0.8, 0.01, 0.2, 3.0, 4, 0.56, 0.0001, 0.001],
+        ),
+        "acceptance/{}/texts.csv": (TEXT_COLUMNS, [seed, 1, 0, "draft", 0.8, 1.0]),
+        "sweep/{}/rounds.csv": (ROUND_COLUMNS, [seed, 1, "cached", "draft", 1, 1, 1, 1, "0.8"]),
+        "sequences/{}/sequences.csv": (
+            SEQUENCE_COLUMNS, [seed, "cached", "sliding", "draft", 2, 1.0, "", "", 5000, 4, "2-gram", 3.0, 4, 0.56],
+        ),
+        "controls/{}/controls.csv": (
+            CONTROL_COLUMNS,
+            [7, "correct", "paper", "rule", "draft", 1, 1.0, 1000, "1-gram", 3.0, 4, 0.56, 0.001, "false", "false"],
+        ),
+        "controls/{}/false_alarms.csv": (FALSE_ALARM_COLUMNS, [7, "1-gram", 200, 5000, 0.05, 9, 0.045, 0.01, 0.12]),
+    }  # fmt: skip
+    for name, (columns, values) in cells.items():
+        row = dict(zip(columns, values, strict=True)) | {"seed": seed}
+        write_csv(results / name.format(seed), [row])
+
+
 def make_seed(results: Path, seed: int) -> None:
     losses = {"plain": 1.54 + seed / 100, "mtp": 1.53 + seed / 50, "draft": 1.9}
     for model, loss in losses.items():
@@ -75,10 +120,8 @@ def make_seed(results: Path, seed: int) -> None:
     write_csv(results / f"checks/{seed}/prefix.csv", prefix)
     greedy = [dict(zip(GREEDY_COLUMNS, (seed, "cached", "sliding", "draft", 2, 8, 48, "true", "", 0.1), strict=True))]
     write_csv(results / f"checks/{seed}/greedy.csv", greedy)
-    counted = (1.0, 1000, 800, 0.8, 0.8, 0.002, 0.002, 0.004, 0.05, 3.0, 3)
-    cells = [(seed, "draft", position, "NA", *counted, p) for position, p in ((10, 0.4), (20, ""))]
-    draws = [dict(zip(ACCEPTANCE_COLUMNS, row, strict=True)) for row in cells]
-    write_csv(results / f"acceptance/{seed}/draws.csv", draws)
+    write_csv(results / f"acceptance/{seed}/draws.csv", draw_rows(seed))
+    write_rule(results, seed)
     write_csv(results / f"sweep/{seed}/runs.csv", sweep_rows(seed))
     write_csv(results / f"sweep/{seed}/forwards.csv", forward_rows(seed))
 
@@ -95,7 +138,7 @@ def results(tmp_path) -> Path:
 
 
 def run(results: Path, seeds=(1, 2), **options) -> Path:
-    arguments = {"claims_file": CLAIMS, "compare": True, "quick": False} | options
+    arguments = {"claims_file": CLAIMS, "compare": True, "quick": False, "margin": 0.01} | options
     write_tables(results, results / "tables", seeds=list(seeds), **arguments)
     return results / "tables"
 
@@ -177,12 +220,23 @@ def test_one_seed_leaves_intervals_empty(results):
     assert json.loads((tables / "summary.json").read_text())["best"]["lo"] is None
 
 
-@pytest.mark.parametrize("name", ["sweep/2/runs.csv", "models/draft/1/training.json", "ngram/ngram.json"])
+MISSING = """
+sweep/2/runs.csv models/draft/1/training.json ngram/ngram.json checks/2/oracle.csv acceptance/1/contexts.csv
+acceptance/2/texts.csv sweep/1/rounds.csv sequences/2/sequences.csv controls/1/controls.csv controls/1/false_alarms.csv
+"""
+
+
+@pytest.mark.parametrize("name", MISSING.split())
 def test_a_missing_file_is_named_and_nothing_is_written(results, name):
     (results / name).unlink()
     with pytest.raises(UserError, match=f"{name}.*missing"):
         run(results)
     assert not (results / "tables").exists()
+
+
+def test_controls_are_those_of_the_first_configured_seed(results):
+    (results / "controls/1/controls.csv").unlink()
+    assert len(pd.read_csv(run(results, seeds=(2, 1)) / "controls.csv")) == 1
 
 
 def test_another_seeds_rows_are_refused(results):
@@ -210,7 +264,8 @@ def test_published_claims_on_this_study(results):
     verdicts = found["verdict"]
     for claim in ("parameters-target", "parameters-draft", "eq1-gamma-6", "eq1-gamma-8", "prefix-difference"):
         assert verdicts[claim] == "reproduced", found.loc[claim, "why"]
-    assert verdicts["greedy-identity"] == "reproduced"
+    for claim in ("greedy-identity", "output-exact", "symbol-e-emitted", "output-follows-target-contexts"):
+        assert verdicts[claim] == "reproduced", found.loc[claim, "why"]
     assert verdicts["forward-target"] == "not comparable" and found.loc["forward-target", "measured"] == 2
     assert verdicts["slower-gamma-8"] == "inconclusive" and np.isnan(found.loc["slower-gamma-8", "measured"])
     assert verdicts["loss-draft"] == "reproduced"  # 1.9 at both seeds

@@ -11,8 +11,12 @@ from clone import TINY, copy_checkout, planned, snakemake, write_config
 from small import play
 
 AGGREGATES = {"tables": 1, "figures": 1, "page": 1, "paper": 1, "all": 1}
-MEASURED = {"checks": 2, "acceptance": 2, "sweep": 2}
-TABLES = "ledger time forwards acceptance prefix greedy seeds models".split()
+EACH_SEED = ("checks", "acceptance", "sequences", "sweep")
+MEASURED = {**dict.fromkeys(EACH_SEED, 2), "controls": 1}
+TABLES = (
+    "ledger time forwards acceptance prefix greedy seeds models oracle contexts p_values sequences controls "
+    "false_alarms rates independence gap differences"
+).split()
 
 
 class Study:
@@ -127,15 +131,16 @@ def test_models_have_the_chapters_sizes_apart_from_the_vocabulary(study):
 
 def test_every_job_left_a_log_and_a_benchmark(study):
     jobs = [f"train/{model}-{seed}" for model in ("plain", "mtp", "draft") for seed in (1, 2)]
-    jobs += [f"{stage}/{seed}" for stage in ("checks", "acceptance", "sweep") for seed in (1, 2)]
-    for job in [*jobs, "corpus", "ngram", "tables", "figures", "page", "paper"]:
+    jobs += [f"{stage}/{seed}" for stage in EACH_SEED for seed in (1, 2)]
+    for job in [*jobs, "controls/1", "corpus", "ngram", "tables", "figures", "page", "paper"]:
         assert (study.results / "logs" / f"{job}.log").is_file(), job
         assert (study.results / "benchmarks" / f"{job}.tsv").stat().st_size > 0, job
 
 
 def test_each_result_has_its_certificate(study):
     folders = [study.results / "models" / m / s for m in ("plain", "mtp", "draft") for s in "12"]
-    folders += [study.results / stage / s for stage in MEASURED for s in "12"]
+    folders += [study.results / stage / s for stage in EACH_SEED for s in "12"]
+    folders.append(study.results / "controls" / "1")
     for folder in folders:
         record = json.loads((folder / "certificate.json").read_text())
         assert len(record["settings_hash"]) == 64 and record["code_hash"] and record["versions"]["torch"]
@@ -178,11 +183,21 @@ def test_gammas_rerun_sweep_and_checks_and_no_training(study):
 
 def test_a_new_seed_runs_only_its_jobs(study):
     plan = study.plan({"seeds": [1, 2, 3]})
-    assert plan == {"train": 3, "checks": 1, "acceptance": 1, "sweep": 1, **AGGREGATES}
+    assert plan == {"train": 3, **dict.fromkeys(EACH_SEED, 1), **AGGREGATES}
 
 
 def test_a_seed_less_runs_only_the_aggregates(study):
-    assert study.plan({"seeds": [2]}) == AGGREGATES
+    assert study.plan({"seeds": [1]}) == AGGREGATES
+
+
+def test_another_first_seed_runs_the_wrong_decoders_with_its_models(study):
+    assert study.plan({"seeds": [2, 1]}) == {"controls": 1, **AGGREGATES}
+
+
+def test_the_margin_and_the_texts_rerun_what_reads_them(study):
+    assert study.plan({"analysis": {"equivalence_margin": 0.02}}) == AGGREGATES
+    assert study.plan({"sequences": {"texts": 30}}) == {"sequences": 2, **AGGREGATES}
+    assert study.plan({"controls": {"texts": 6}}) == {"controls": 1, **AGGREGATES}
 
 
 def test_draws_rerun_the_simulation(study):
@@ -201,7 +216,7 @@ def test_values_that_change_places_are_noticed(study):
 
 
 def test_logic_reruns_the_stages_that_import_it(study, edit):
-    edit("workflow/specledger/experiments/acceptance.py", lambda text: text.replace("CHUNK = 20_000", "CHUNK = 10_000"))
+    edit("workflow/specledger/experiments/acceptance.py", lambda text: text.replace("CHUNK = 5_000", "CHUNK = 4_000"))
     assert study.plan() == {"acceptance": 2, **AGGREGATES}
 
 

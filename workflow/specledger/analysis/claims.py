@@ -8,7 +8,8 @@ import pandas as pd
 import yaml
 
 from specledger.analysis import rules
-from specledger.analysis.measures import MEASURES, Evidence, Measured, parameters_of
+from specledger.analysis.measures import Evidence, Measured, parameters_of
+from specledger.analysis.measures_rule import MEASURES
 from specledger.foundation.errors import UserError
 
 CLAIM_COLUMNS = "claim title section source published unit rule measured lo hi interval verdict why".split()

@@ -101,6 +101,8 @@ def _with_costs(table: pd.DataFrame, costs: pd.DataFrame) -> pd.DataFrame:
     table = table.merge(verify.rename(columns={"c": "v"}), on=["seed", "engine", "gamma"], how="left")
     table["v"] = table["v"].where(table["gamma"] > 0)
     table["overhead"] = table["overhead_s"] / table["target_s"]
+    table["token_s"] = table["wall_s"] / table["tokens"]
+    table["token_in_forwards"] = table["token_s"] / table["target_s"]
     return table
 
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
-from specledger.analysis.summary import rejected_rows, validation_losses
+from specledger.analysis.summary import validation_losses
 from specledger.statistics import intervals
 from specledger.statistics.intervals import Interval
 from specledger.theory.speculation import expected_tokens_per_round, walltime_speedup
@@ -24,6 +25,10 @@ class Evidence:
     acceptance: pd.DataFrame
     prefix: pd.DataFrame
     greedy: pd.DataFrame
+    contexts: pd.DataFrame
+    plain_texts: pd.DataFrame
+    oracle: pd.DataFrame
+    sequences: pd.DataFrame
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +44,7 @@ class Measured:
 
 Measure = Callable[..., Measured | None]
 MEASURES: dict[str, Measure] = {}
-MEAN, PREDICTION = "mean", "prediction"
+MEAN, PREDICTION, EQUIVALENCE = "mean", "prediction", "equivalence"
 
 
 def measure(function: Measure) -> Measure:
@@ -54,25 +59,30 @@ def parameters_of(name: str) -> tuple[set[str], set[str]]:
     return {p.name for p in found}, {p.name for p in found if p.default is p.empty}
 
 
-def _exact(value: float, words: str) -> Measured:
+def exact(value: float, words: str) -> Measured:
+    """A number that no sampling of ours blurs; `words` say what kind."""
     return Measured(value=float(value), interval=words, exact=True)
 
 
-def _measured(interval: Interval, note: str = "") -> Measured:
+def measured(interval: Interval, note: str = "") -> Measured:
+    """An interval in a claim's terms: its method, its level and its n in words."""
     words = f"{interval.method}{note}, {interval.level:.0%}, n = {interval.n}"
     if interval.lo is None:
         words = f"none, n = {interval.n}"
     return Measured(value=interval.mean, lo=interval.lo, hi=interval.hi, interval=words)
 
 
-def _over_seeds(values: pd.Series, kind: str, method: str = "t over seeds") -> Measured | None:
+def over_seeds(values: pd.Series, kind: str, method: str = "t over seeds") -> Measured | None:
+    """One value a seed: their mean's interval, where one further seed is expected, or the interval of TOST at 5%."""
     values = values.dropna()
     if values.empty:
         return None
     if kind == PREDICTION:
         groups = [[value] for value in values]
-        return _measured(intervals.prediction_interval(groups, method="t prediction for one seed"))
-    return _measured(intervals.t_interval(values, method=method))
+        return measured(intervals.prediction_interval(groups, method="t prediction for one seed"))
+    if kind == EQUIVALENCE:  # two one-sided tests at 5% reject where the 90% interval lies inside the margin
+        return measured(intervals.t_interval(values, level=0.9, method=method), ", as two one-sided tests at 5% use it")
+    return measured(intervals.t_interval(values, method=method))
 
 
 def _rows(evidence: Evidence, engine: str, drafter: str, gamma: int | None = None) -> pd.DataFrame:
@@ -88,7 +98,7 @@ def _by_seed(evidence: Evidence, column: str, engine: str, drafter: str, gamma: 
 def parameters(evidence: Evidence, *, model: str, over_model: str | None = None) -> Measured:
     """Trained parameters of a model without its head, or that over another model's."""
     sizes = evidence.training.groupby("model")["parameters"].first()
-    return _exact(sizes[model] / (sizes[over_model] if over_model else 1), "exact, counted")
+    return exact(sizes[model] / (sizes[over_model] if over_model else 1), "exact, counted")
 
 
 @measure
@@ -105,7 +115,7 @@ def loss(
     values, method = validation_losses(evidence.training, model, column), "t over seeds"
     if minus_model is not None:
         values, method = values - validation_losses(evidence.training, minus_model, minus_column), "paired t over seeds"
-    return _over_seeds(values, interval, method)
+    return over_seeds(values, interval, method)
 
 
 @measure
@@ -118,13 +128,14 @@ def method(
     gamma: int,
     minus_drafter: str | None = None,
     minus_gamma: int | None = None,
+    scale: float = 1.0,
 ) -> Measured | None:
-    """A column of the methods by seed, or its difference to another method's, paired by seed."""
+    """A column of the methods by seed (times scale), or its difference to another method's, paired by seed."""
     values, words = _by_seed(evidence, column, engine, drafter, gamma), "t over seeds"
     if minus_drafter is not None or minus_gamma is not None:
         other = (minus_drafter or drafter, gamma if minus_gamma is None else minus_gamma)
         values, words = values - _by_seed(evidence, column, engine, *other), "paired t over seeds"
-    return _over_seeds(values, MEAN, words)
+    return over_seeds(values * scale, MEAN, words)
 
 
 @measure
@@ -134,7 +145,7 @@ def one_text(evidence: Evidence, *, column: str, engine: str, drafter: str, gamm
     if rows.empty:
         return None
     groups = [group.to_numpy() for _, group in rows.groupby("seed")[column]]
-    return _measured(intervals.prediction_interval(groups, method="t prediction for one text"), " over seeds")
+    return measured(intervals.prediction_interval(groups, method="t prediction for one text"), " over seeds")
 
 
 @measure
@@ -146,19 +157,44 @@ def alpha_range(evidence: Evidence, *, engine: str, drafter: str) -> Measured | 
         return None
     mean = float(np.mean([row.mean for row in rows]))
     if rows[0].lo is None:
-        return _measured(Interval(mean=mean, lo=None, hi=None, n=1, level=intervals.LEVEL, method=""))
+        return measured(Interval(mean=mean, lo=None, hi=None, n=1, level=intervals.LEVEL, method=""))
     lo, hi = min(row.lo for row in rows), max(row.hi for row in rows)
-    return _measured(
+    return measured(
         Interval(mean=mean, lo=lo, hi=hi, n=rows[0].n, level=rows[0].level, method="t over seeds"),
         f", outermost of {len(rows)} gammas",
     )
 
 
 @measure
+def text_spread(evidence: Evidence, *, column: str, engine: str, drafter: str) -> Measured | None:
+    """The range that one text a gamma stays within 19 times out of 20 if all gammas share one mean.
+
+    The studentised range for as many rows as there are gammas, times the sd of single texts of a seed,
+    pooled over gammas.
+    """
+    rows = evidence.texts.query("engine == @engine and drafter == @drafter").dropna(subset=[column])
+    variances = rows.groupby(["seed", "gamma"])[column].var(ddof=1).dropna()
+    if variances.empty or rows["gamma"].nunique() < 2:
+        return None
+    factor = stats.studentized_range.ppf(0.95, rows["gamma"].nunique(), np.inf)
+    return over_seeds(factor * np.sqrt(variances.groupby("seed").mean()), MEAN)
+
+
+@measure
+def eq1_share(evidence: Evidence, *, engine: str, drafter: str, gamma: int) -> Measured | None:
+    """Tokens a round over what eq. (1) makes of the same seed's alpha."""
+    rows = _rows(evidence, engine, drafter, gamma).dropna(subset=["alpha"])
+    if rows.empty:
+        return None
+    expected = [expected_tokens_per_round(alpha, gamma) for alpha in rows["alpha"]]
+    return measured(intervals.exp_t_interval(np.log(rows["tokens_per_round"] / expected)))
+
+
+@measure
 def speedup(evidence: Evidence, *, engine: str, drafter: str, gamma: int) -> Measured | None:
     """Plain seconds over the method's, same engine: median log ratio of paired texts, t over seeds."""
     logs = _by_seed(evidence, "log_speedup", engine, drafter, gamma).dropna()
-    return None if logs.empty else _measured(intervals.exp_t_interval(logs))
+    return None if logs.empty else measured(intervals.exp_t_interval(logs))
 
 
 @measure
@@ -172,7 +208,7 @@ def speedup_lead(
     if mine.empty or not rivals:
         return None
     fastest = max(rivals, key=lambda values: values.mean())
-    return _measured(intervals.exp_t_interval(mine - fastest), ", against the fastest rival")
+    return measured(intervals.exp_t_interval(mine - fastest), ", against the fastest rival")
 
 
 @measure
@@ -184,7 +220,7 @@ def theory_share(evidence: Evidence, *, engine: str, drafters: list[str]) -> Mea
     predicted = [walltime_speedup(row.alpha, row.gamma, row.c) for row in rows.itertuples()]
     rows = rows.assign(log_share=rows["log_speedup"] - np.log(predicted))
     groups = [group["log_share"] for _, group in rows.groupby(["drafter", "gamma"])]
-    return _measured(intervals.exp_t_interval(max(groups, key=lambda g: g.mean())), ", for the row nearest to theory")
+    return measured(intervals.exp_t_interval(max(groups, key=lambda g: g.mean())), ", for the row nearest to theory")
 
 
 @measure
@@ -193,7 +229,7 @@ def least_forwards(evidence: Evidence, *, engine: str, drafter: str) -> Measured
     groups = [group for _, group in _rows(evidence, engine, drafter).groupby("gamma")["forwards_per_token"]]
     if not groups:
         return None
-    return _measured(intervals.t_interval(min(groups, key=lambda g: g.mean())), ", for the best gamma")
+    return measured(intervals.t_interval(min(groups, key=lambda g: g.mean())), ", for the best gamma")
 
 
 @measure
@@ -204,43 +240,7 @@ def eq1(evidence: Evidence, *, alpha: float, gamma: int, rounding: float) -> Mea
 
 
 @measure
-def prefix(evidence: Evidence, *, precision: str) -> Measured | None:
-    """Largest difference of the shared rows' logits over all seeds, models and engines."""
-    rows = evidence.prefix.loc[evidence.prefix["precision"] == precision, "max_abs_difference"]
-    return None if rows.empty else _exact(rows.max(), f"exact, largest of {len(rows)} comparisons")
-
-
-@measure
-def greedy(evidence: Evidence) -> Measured:
-    """Fraction of greedy texts that equal plain greedy decoding character by character."""
-    rows = evidence.greedy["identical"]
-    return _exact(rows.mean(), f"exact, {int(rows.sum())} of {len(rows)} texts")
-
-
-@measure
-def rejected(evidence: Evidence, *, level: float) -> Measured:
-    """Positions whose output departs from the target: chi-square at `level` after Holm over all rows."""
-    count = rejected_rows(evidence.acceptance, level)
-    return _exact(count, f"count over {len(evidence.acceptance)} positions, chi-square at {level:g} after Holm")
-
-
-@measure
-def output_distance(
-    evidence: Evidence, *, column: str, over: str | None = None, drafter: str | None = None
-) -> Measured | None:
-    """Geometric mean over positions of a TV column, or of its ratio to another, with t over seeds."""
-    rows = evidence.acceptance
-    rows = rows if drafter is None else rows[rows["drafter"] == drafter]
-    values = rows[column] / (rows[over] if over else 1.0)
-    values = values[values > 0]
-    if values.empty:
-        return None
-    logs = np.log(values).groupby(rows["seed"]).mean()
-    return _measured(intervals.exp_t_interval(logs), " of the geometric mean over positions")
-
-
-@measure
 def forward_cost(evidence: Evidence, *, column: str, engine: str, model: str, scale: float = 1.0) -> Measured | None:
     """c or seconds (times scale) of a model's single forward at one position."""
     rows = evidence.forwards.query("engine == @engine and model == @model and positions == 1")
-    return None if rows.empty else _over_seeds(rows.set_index("seed")[column] * scale, MEAN)
+    return None if rows.empty else over_seeds(rows.set_index("seed")[column] * scale, MEAN)

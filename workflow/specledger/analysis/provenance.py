@@ -5,7 +5,7 @@ from pathlib import Path
 from specledger.foundation.records import hash_text, read_json
 
 MODELS = ("plain", "mtp", "draft")
-MEASURED = ("checks", "acceptance", "sweep")
+MEASURED = ("checks", "acceptance", "sequences", "sweep")
 
 
 def certificates(results: Path, seeds: list[int]) -> dict[str, list[tuple[str, dict]]]:
@@ -15,6 +15,7 @@ def certificates(results: Path, seeds: list[int]) -> dict[str, list[tuple[str, d
         found[model] = [(f"models/{model}/{seed}", results / "models" / model / str(seed)) for seed in seeds]
     for stage in MEASURED:
         found[stage] = [(f"{stage}/{seed}", results / stage / str(seed)) for seed in seeds]
+    found["controls"] = [(f"controls/{seeds[0]}", results / "controls" / str(seeds[0]))]  # of one seed
     return {
         kind: [(name, read_json(folder / "certificate.json")) for name, folder in folders]
         for kind, folders in found.items()

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from specledger.statistics.goodness import holm
+from specledger.statistics.families import holm
 from specledger.statistics.intervals import LEVEL, Interval, paired_t_interval
 
 REJECTION_LEVEL = 0.001

@@ -6,7 +6,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from specledger.analysis import claims, ledger, raw
+from specledger.analysis import claims, evidence, ledger, raw
+from specledger.analysis.acceptance import acceptance_tables
+from specledger.analysis.differences import differences_table, equivalence_summary
+from specledger.analysis.gap import gap_table
 from specledger.analysis.measures import Evidence
 from specledger.analysis.summary import summarise, validation_losses
 from specledger.foundation.errors import UserError
@@ -48,28 +51,57 @@ def models_table(training: pd.DataFrame, ngram: dict) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=MODEL_COLUMNS)
 
 
-def build(observed: raw.Raw) -> tuple[dict[str, pd.DataFrame], dict, Evidence]:
+def rule_tables(observed: raw.RawRule) -> dict[str, pd.DataFrame]:
+    """What was observed of the rule: at one position, at many, in whole texts, and where it was broken."""
+    rates, independence = acceptance_tables(observed.rounds)
+    return {
+        "acceptance": ledger.ordered(observed.draws, ["seed", "drafter", "position"])[raw.ACCEPTANCE_COLUMNS],
+        "oracle": evidence.oracle_table(observed.oracle),
+        "contexts": evidence.contexts_table(observed.contexts),
+        "p_values": evidence.p_values_table(observed.contexts),
+        "sequences": evidence.sequences_table(observed.sequences),
+        "controls": evidence.controls_table(observed.controls),
+        "false_alarms": evidence.false_alarms_table(observed.false_alarms),
+        "rates": rates,
+        "independence": independence,
+        "gap": gap_table(observed.rounds, observed.plain_texts),
+    }
+
+
+def rule_summary(tables: dict[str, pd.DataFrame]) -> dict:
+    """What summary.json says of these tables and of differences.csv."""
+    names = ("oracle", "contexts", "sequences", "controls", "false_alarms")
+    counts = evidence.evidence_summary(**{name: tables[name] for name in names})
+    return counts | {"equivalence": equivalence_summary(tables["differences"])}
+
+
+def build(observed: raw.Raw, margin: float) -> tuple[dict[str, pd.DataFrame], dict, Evidence]:
     """Every table by name, the summary, and the evidence on which the claims are judged."""
     by_seed = ledger.methods_by_seed(observed.runs, observed.forwards)
     tables = {
         "ledger": ledger.ledger_table(by_seed),
         "time": ledger.time_table(by_seed),
         "forwards": ledger.forwards_table(observed.forwards),
-        "acceptance": ledger.ordered(observed.acceptance, ["seed", "drafter", "position"])[raw.ACCEPTANCE_COLUMNS],
+        **rule_tables(observed.rule),
         "prefix": ledger.ordered(observed.prefix, ["seed", "model", "engine", "precision"])[raw.PREFIX_COLUMNS],
         "greedy": ledger.ordered(observed.greedy, ["seed", "engine", "drafter", "gamma"])[raw.GREEDY_COLUMNS],
         "seeds": seeds_table(observed.training),
         "models": models_table(observed.training, observed.ngram),
+        "differences": differences_table(observed.training, margin),
     }
     shared = {key: tables[key] for key in ("acceptance", "prefix", "greedy")} | {"training": observed.training}
-    summary = summarise(ledger=tables["ledger"], forwards=tables["forwards"], **shared)
-    evidence = Evidence(
+    summary = summarise(ledger=tables["ledger"], forwards=tables["forwards"], **shared) | rule_summary(tables)
+    judged_on = Evidence(
         by_seed=by_seed,
         texts=ledger.with_ratios(observed.runs),
         forwards=ledger.forward_costs(observed.forwards),
+        contexts=observed.rule.contexts,
+        plain_texts=observed.rule.plain_texts,
+        oracle=tables["oracle"],
+        sequences=tables["sequences"],
         **shared,
     )
-    return tables, summary, evidence
+    return tables, summary, judged_on
 
 
 def _plain_cells(column: pd.Series) -> pd.Series:
@@ -85,23 +117,26 @@ def write_csv(table: pd.DataFrame, path: Path) -> None:
     table.to_csv(path, index=False, float_format="%.10g", lineterminator="\n", encoding="utf-8")
 
 
-def _jsonable(value: object) -> object:
+def jsonable(value: object) -> object:
     """Ten digits, as in the tables, so that the last bit of a sum does not change the file."""
     if isinstance(value, dict):
-        return {key: _jsonable(inner) for key, inner in value.items()}
+        return {key: jsonable(inner) for key, inner in value.items()}
     if isinstance(value, (float, np.floating)):
         return float(f"{value:.10g}")
+    if isinstance(value, np.integer):
+        return int(value)
     return value
 
 
 def write_tables(
-    results: Path, tables: Path, *, seeds: list[int], claims_file: Path, compare: bool, quick: bool
+    results: Path, tables: Path, *, seeds: list[int], margin: float, claims_file: Path, compare: bool, quick: bool
 ) -> None:
     """Read the raw files of exactly `seeds` under `results` and write every table into `tables`.
 
     Args:
         results: results/<study>; tables: the folder to write, made where it is missing.
-        seeds: the configured seeds; files of others are not looked at.
+        seeds: the configured seeds in their order; files of others are not looked at.
+        margin: the difference of losses that would not matter, nats a character.
         claims_file: the published readings and their rules, config/claims.yaml.
         compare: False where the corpus is not the published one: claims.csv then has no rows.
         quick: few steps: claims on trained models are inconclusive.
@@ -109,11 +144,11 @@ def write_tables(
     Raises UserError naming the file that is missing or wrong; nothing is written then.
     """
     readings = claims.read_claims(claims_file)
-    frames, summary, evidence = build(raw.read_raw(Path(results), seeds))
-    frames["claims"] = claims.judge_all(readings if compare else [], evidence, quick=quick)
+    frames, summary, judged_on = build(raw.read_raw(Path(results), seeds), margin)
+    frames["claims"] = claims.judge_all(readings if compare else [], judged_on, quick=quick)
     tables = Path(tables)
     tables.mkdir(parents=True, exist_ok=True)
     for name, frame in frames.items():
         write_csv(frame, tables / f"{name}.csv")
-    text = json.dumps(_jsonable(summary), sort_keys=True, allow_nan=False, indent=2, ensure_ascii=False)
+    text = json.dumps(jsonable(summary), sort_keys=True, allow_nan=False, indent=2, ensure_ascii=False)
     (tables / "summary.json").write_text(text + "\n", encoding="utf-8", newline="\n")

@@ -5,8 +5,9 @@ from pathlib import Path
 import matplotlib
 from matplotlib.figure import Figure
 
-from specledger.reporting import drawing_ledger
+from specledger.reporting import drawing_ledger, drawing_rates
 from specledger.reporting.drawing_models import draw_learning_curves, draw_seeds
+from specledger.reporting.drawing_proof import draw_p_values
 from specledger.reporting.drawing_rule import draw_acceptance_rule
 from specledger.reporting.study import first_seed, read_positions
 from specledger.reporting.style import RC, save
@@ -37,6 +38,11 @@ def draw_all(results: Path, figures: Path) -> None:
     with matplotlib.rc_context(RC):
         drawn: dict[str, Figure] = {
             "acceptance_rule": draw_acceptance_rule(positions),
+            "p_values": draw_p_values(tables["p_values"]),
+            "acceptance_by_position": drawing_rates.draw_acceptance_by_position(
+                tables["rates"], tables["independence"]
+            ),
+            "gap": drawing_rates.draw_gap(tables["gap"]),
             "tokens_per_round": drawing_ledger.draw_tokens_per_round(tables["ledger"]),
             "wall_clock": drawing_ledger.draw_wall_clock(tables["ledger"]),
             "time_parts": drawing_ledger.draw_time_parts(tables["time"]),

@@ -1,4 +1,4 @@
-"""What the results say in a sentence: the banners, the three sentences of the answer, and the texts' values."""
+"""What the results say in a sentence: the banners, the three answers, and the texts' values."""
 
 import re
 from collections.abc import Mapping
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from specledger.reporting import formats
 from specledger.reporting.document import Banner, Paragraph
 from specledger.reporting.drawing_rule import Chosen
+from specledger.reporting.findings_proof import kept, summary_values
 from specledger.reporting.formats import MISSING, known, number, times
 from specledger.reporting.study import Study
 from specledger.reporting.tables import Row
@@ -36,7 +37,7 @@ def shared_values(study: Study) -> dict[str, str]:
     repeats = max((row["repeats"] for row in ledger.rows if known(row["repeats"])), default=None)
     prefix = study.tables["prefix"].rows[0]
     draws = max(row["draws"] for row in study.tables["acceptance"].rows)
-    return {
+    return summary_values(study) | {
         "n": str(len(study.seeds)),
         "level": formats.percent(study.level),
         "method": summary["interval"].get("method") or "t over seeds",
@@ -90,20 +91,8 @@ def banners(study: Study, words: Wording) -> tuple[Banner, ...]:
 
 
 def answer(study: Study, words: Wording) -> tuple[Paragraph, ...]:
-    """The three sentences: was the distribution kept, the best speed-up, and theory beside the clock."""
-    return _kept(study, words), _speed(study, words), _gap(study, words)
-
-
-def _kept(study: Study, words: Wording) -> Paragraph:
-    summary = study.summary
-    different = summary["greedy_total"] - summary["greedy_identical"]
-    key = "rejected" if summary["acceptance_rejected"] else "greedy_differs" if different else "kept"
-    return words.spans(
-        f"answer.{key}",
-        rows=formats.whole(summary["acceptance_rows"]),
-        rejected=formats.whole(summary["acceptance_rejected"]),
-        different=formats.whole(different),
-    )
+    """The three answers: was the distribution kept, the best speed-up, and theory beside the clock."""
+    return kept(study, words), _speed(study, words), _gap(study, words)
 
 
 def method_names(words: Wording, row: Mapping) -> dict[str, str]:

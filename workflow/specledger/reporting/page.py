@@ -16,7 +16,7 @@ from specledger.reporting.svg import inlined
 from specledger.reporting.wording import TEMPLATES
 
 SCRIPTS = ("tables.js", "speedup.js")
-MAX_EMBEDDED = 450_000  # bytes of CSV that the page carries; what is beyond is named by its path
+MAX_EMBEDDED = 300_000  # bytes of CSV that the page carries; what is beyond is named by its path
 
 
 def data_url(content: bytes) -> str:

@@ -11,7 +11,10 @@ from specledger.reporting.study import Study
 from specledger.reporting.views import GLYPHS, MARKS
 from specledger.reporting.wording import Wording, read_wording
 
-DOWNLOADS = ("claims", "ledger", "time", "forwards", "acceptance", "prefix", "greedy", "seeds", "models")
+DOWNLOADS = tuple(
+    "claims ledger time forwards rates independence gap acceptance oracle contexts p_values sequences controls "
+    "false_alarms prefix greedy seeds models differences".split()
+)
 PAGE_WORDS = (
     "skip contents ran answer claims downloads downloads_lead filter filter_count cut references footer top answered "
     "product unprintable"

@@ -8,10 +8,13 @@ from types import MappingProxyType
 from specledger.foundation.errors import UserError
 from specledger.reporting.tables import Row, Table, read_object, read_tables, require
 
-FIGURES = ("acceptance_rule", "tokens_per_round", "wall_clock", "learning_curves", "seeds", "time_parts")
+FIGURES = (
+    "acceptance_rule p_values tokens_per_round acceptance_by_position gap wall_clock learning_curves seeds time_parts"
+).split()
 SUMMARY_KEYS = (
     "paired_difference best most_tokens interval prefix_max greedy_identical greedy_total acceptance_rows "
-    "acceptance_rejected"
+    "acceptance_rejected oracle_max oracle_blocks contexts contexts_holm_rejected sequences_rows sequences_rejected "
+    "controls_total controls_expected controls_caught_of_expected controls_unseen false_alarms_inside"
 ).split()
 PROVENANCE_KEYS = (
     "study quick config settings_hash commit dirty seeds devices threads versions platform train_s sweep_s stale "

@@ -19,6 +19,7 @@ PART = {
     "draft": "#e69f00", "catch_up": "#f0e442", "verify": "#56b4e9", "accept": "#cc79a7",
     "sync": "#999999", "other": "#b8bac0",
 }  # fmt: skip
+STEP = {"drift": "#56b4e9", "dependence": "#cc79a7", "ending": "#8a8d95"}
 SPARE = ("#cc79a7", "#e69f00", "#56b4e9", "#f0e442")
 
 RC = {

@@ -6,6 +6,13 @@ from specledger.reporting.style import DRAFTER, GRID, INK
 
 # The page has its own shade of each, lighter in the dark; the hue stays.
 SHADES = {GRID: "var(--figure-grid)", **{DRAFTER[name]: f"var(--{name})" for name in ("draft", "mtp", "ngram")}}
+PATHS = re.compile(r'(?<=\s)d="[^"]+"')
+LONG_DECIMALS = re.compile(r"\d+\.\d{3,}")
+
+
+def _shorter(match: re.Match) -> str:
+    """The path with its numbers to a hundredth of a point, finer than any screen."""
+    return LONG_DECIMALS.sub(lambda found: f"{float(found[0]):.2f}".rstrip("0").rstrip("."), match[0])
 
 
 def inlined(svg: str, prefix: str) -> str:
@@ -20,5 +27,6 @@ def inlined(svg: str, prefix: str) -> str:
     body = re.sub(re.escape(INK), "currentColor", body, flags=re.IGNORECASE)
     for colour, shade in SHADES.items():
         body = re.sub(re.escape(colour), shade, body, flags=re.IGNORECASE)
+    body = PATHS.sub(_shorter, body)
     body = re.sub(r"\n\s*", "\n", body)
     return re.sub(r"<svg ", '<svg aria-hidden="true" focusable="false" ', body, count=1)

@@ -13,9 +13,13 @@ NUMERIC = frozenset(
     "positions acceptance beta tv_output tv_expected tv_q999 beyond tv_draft chi2 df p_value least_p seed "
     "position gamma alpha eq1 tokens_per_round gap seconds ratio parameters head steps batch learning_rate n loss "
     "mtp_loss plain mtp paired module draft target_forwards draft_forwards wall speedup theorem38 cost_model c v "
-    "total draft_part catch_up verify accept sync other".split()
+    "total draft_part catch_up verify accept sync other beta_inside least_tv_p least_chi2_p worst_leak largest_bound "
+    "tv_p_value chi2_p_value leak tv_bound vocabulary blocks deviation fisher sum_p holm bh below ks power repeats "
+    "draws_each rejected rate level guess examined passed rate_j reached reached_rb counted averaged homogeneity "
+    "geometric lag1 drift dependence ending measured_tokens sd equivalence_margin tost_interval tost_p "
+    "detectable".split()
 )
-WIDE = frozenset({"claim", "why", "rule"})
+WIDE = frozenset({"claim", "why", "rule", "fault", "wide_where"})
 GLYPHS = {"reproduced": "✓", "not reproduced": "✗", "inconclusive": "?", "not comparable": "≠"}
 MARKS = {verdict: verdict.replace(" ", "-") for verdict in GLYPHS}
 

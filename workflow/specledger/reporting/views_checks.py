@@ -1,9 +1,8 @@
-"""Tables of sections 1 and 2, and the claims: the checks and the acceptance rule."""
+"""Tables of section 1 and the claims, and the position of section 2's figure."""
 
 from specledger.reporting import formats
 from specledger.reporting.document import Column, View, cell
 from specledger.reporting.drawing_rule import Bar, Chosen
-from specledger.reporting.formats import known
 from specledger.reporting.study import Study
 from specledger.reporting.tables import Row
 from specledger.reporting.views import (
@@ -12,7 +11,6 @@ from specledger.reporting.views import (
     grouped,
     largest,
     least,
-    mean,
     measured,
     named,
     num,
@@ -22,8 +20,6 @@ from specledger.reporting.views import (
     view,
 )
 from specledger.reporting.wording import Wording
-
-MOST_ROWS = 96
 
 
 def claims(study: Study, words: Wording, tally: str) -> View:
@@ -112,46 +108,3 @@ def position(words: Wording, chosen: Chosen) -> View:
         rows.append(row(chosen.others, words.say("columns.others")))
     heads = columns(words, "symbol p q kept residual sum frequency")
     return view(words, "position", heads, rows, values={"draws": formats.whole(chosen.draws)}, folded=True)
-
-
-def acceptance(study: Study, words: Wording) -> View:
-    """The simulation by drafter: means over all positions of all seeds."""
-    rows = []
-    for (drafter,), found in grouped(study.tables["acceptance"].rows, "drafter").items():
-        beyond = sum(1 for row in found if known(row["tv_q999"]) and row["tv_output"] > row["tv_q999"])
-        rows.append(
-            (
-                named(words, "drafter", drafter),
-                count(len(found)),
-                *(num(mean(row[key] for row in found), 4) for key in ("acceptance", "beta")),
-                *(num(mean(row[key] for row in found), 4, formats.small) for key in ("tv_output", "tv_expected")),
-                count(beyond),
-                num(mean(row["tv_draft"] for row in found), 3),
-                plainly(least(row["p_value"] for row in found), formats.p_value),
-            )
-        )
-    heads = columns(words, "drafter positions acceptance beta tv_output tv_expected beyond tv_draft least_p")
-    return view(words, "acceptance", heads, rows, source="acceptance")
-
-
-def acceptance_rows(study: Study, words: Wording) -> View:
-    """The simulation position by position."""
-    rows = [
-        (
-            count(row["seed"]),
-            named(words, "drafter", row["drafter"]),
-            cell(f"…{formats.visible((row['context'] or '')[-12:])}", sort=row["context"]),
-            num(row["acceptance"], 4),
-            num(row["beta"], 4),
-            *(num(row[key], 4, formats.small) for key in ("tv_output", "tv_expected", "tv_q999")),
-            num(row["tv_draft"], 3),
-            num(row["chi2"], 1),
-            count(row["df"]),
-            plainly(row["p_value"], formats.p_value),
-        )
-        for row in study.tables["acceptance"].rows
-    ]
-    heads = columns(
-        words, "seed drafter context acceptance beta tv_output tv_expected tv_q999 tv_draft chi2 df p_value"
-    )
-    return view(words, "acceptance_rows", heads, rows, source="acceptance", folded=True, most=MOST_ROWS)

@@ -2,7 +2,7 @@
 
 from specledger.reporting import formats
 from specledger.reporting.document import View, cell
-from specledger.reporting.formats import known, times
+from specledger.reporting.formats import known, number, times
 from specledger.reporting.study import Study
 from specledger.reporting.tables import Row
 from specledger.reporting.views import columns, count, named, num, plainly, view, with_interval, yes_no
@@ -87,6 +87,33 @@ def seeds(study: Study, words: Wording) -> View:
         rows.append((count(seed), *(num(value, 4) for value in values)))
     heads = columns(words, "seed plain mtp paired module draft")
     return view(words, "seeds", heads, rows, source="seeds", most=MOST_SEEDS)
+
+
+def differences(study: Study, words: Wording) -> View:
+    """The paired difference: its interval, the equivalence test, and what this many seeds could have seen."""
+    rows = []
+    for row in study.tables["differences"].rows:
+        spread = formats.interval(row["lo"], row["hi"], decimals=4)
+        key = row["verdict"] or "undecided"
+        shown = words.name("equivalence", key)
+        rows.append(
+            (
+                num(row["mean"], 4, note=spread),
+                num(row["sd"], 4),
+                count(row["n"]),
+                cell(f"±{formats.setting(row['margin'])}", sort=row["margin"]),
+                cell(formats.interval(row["tost_lo"], row["tost_hi"], decimals=4), sort=row["tost_lo"]),
+                plainly(row["tost_p"], formats.p_value),
+                cell(shown, sort=shown),
+                num(
+                    row["detectable"],
+                    4,
+                    note=f"{number(row['detectable_sd'], 1)} sd" if known(row["detectable_sd"]) else "",
+                ),
+            )
+        )
+    heads = columns(words, "paired sd n equivalence_margin tost_interval tost_p verdict detectable")
+    return view(words, "differences", heads, rows, source="differences")
 
 
 def one_guess(study: Study, words: Wording) -> View:

@@ -1,0 +1,238 @@
+"""The made-up observations of the rule: raw files as the stages write them, and the tables that follow from them."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from specledger.analysis import raw, tables
+from specledger.analysis.differences import differences_table
+from specledger.statistics.goodness import monte_carlo_fit, pooled_chisquare, total_variation
+from specledger.statistics.power import detectable_leak, tv_bound
+from specledger.statistics.rates import clopper_pearson, wilson
+from synthetic_files import ALPHAS, ENGINES, SYMBOLS, gammas_of, write_csv, write_json
+
+DRAWS = 200_000
+CONTEXTS, CONTEXT_DRAWS = 25, 5000
+TEXTS, TEXT_TOKENS = 3, 60  # decoded without a drafter
+REPEATS, SWEEP_TOKENS = 3, 60  # of the rounds
+SAMPLINGS = ((1.0, None, None), (0.7, None, None), (1.0, 10, None), (1.0, None, 0.9))
+# rule | source | kind | the tests that see it | power
+CONTROLS = """
+correct | Leviathan 2023, section 2.3 | rule | | 0.001
+correct | Leviathan 2023, section 2.3 | decoder | | 0.001
+resample from p | recipe | rule | 1-gram | 1
+accept always | recipe | rule | 1-gram, acceptance | 1
+resample from q | recipe | rule | 1-gram | 1
+residual of absolute values | recipe | rule | 1-gram | 1
+ratio upside down | recipe | rule | 1-gram, acceptance | 1
+drafted at 0.9, declared at 1 | z-lab/dflash #74 | rule | 1-gram | 1
+drafted from the top 10, declared whole | transformers #47932 | rule | 1-gram | 1
+lenience of 5% | recipe | rule | 1-gram | 0.93
+one noise for drafting and accepting | vLLM PR #54282 | rule | 1-gram, acceptance | 1
+accepted if the samples agree | recipe | rule | acceptance | 1
+bonus token drawn from q | recipe | decoder | 3-gram | 1
+residual of the row after | recipe | decoder | 2-gram, 3-gram | 1
+tokens after the end counted | vLLM #56101 | decoder | accounting | 1
+one rejection in 100 accepted | recipe | rule | | 0.04
+draft logits in bf16 | DeepSpec #31 | rule | | 0.001
+"""
+
+
+def _distributions(rng: np.random.Generator, sharpness: float) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    logits = rng.normal(0, 2.0, len(SYMBOLS)) * sharpness
+    target = np.exp(logits - logits.max())
+    target /= target.sum()
+    drafts = {}
+    for name, noise in (("draft", 0.9), ("mtp", 0.35), ("ngram", 1.2)):
+        draft = target * np.exp(rng.normal(0, noise, len(SYMBOLS)))
+        drafts[name] = draft / draft.sum()
+    return target, drafts
+
+
+def _draw_cells(target: np.ndarray, draft: np.ndarray, counts: np.ndarray, accepted: int, rng) -> dict:
+    fit, pooled = monte_carlo_fit(counts, target, rng, resamples=199), pooled_chisquare(counts, target)
+    rate, leak = wilson(accepted, DRAWS), detectable_leak(target, draft, DRAWS)
+    distance = total_variation(target, draft)
+    return {
+        "temperature": 1.0, "draws": DRAWS, "accepted": accepted, "acceptance": accepted / DRAWS,
+        "acceptance_lo": rate.lo, "acceptance_hi": rate.hi, "beta": float(np.minimum(target, draft).sum()),
+        "tv_output": fit.tv, "tv_expected": fit.tv_expected, "tv_q999": fit.tv_q999, "tv_p_value": fit.tv_p_value,
+        "tv_draft": distance, "chi2": pooled.chi2, "df": pooled.df, "p_value": pooled.p_value,
+        "chi2_p_value": fit.chi2_p_value, "detectable_leak": leak,
+        "detectable_tv": None if leak is None else leak * distance,
+        "tv_bound": tv_bound(pooled.chi2, pooled.df, DRAWS), "resamples": 199,
+    }  # fmt: skip
+
+
+def write_positions(folder: Path, seeds: tuple[int, ...], rng: np.random.Generator, corpus_tail: str) -> None:
+    """acceptance/…/draws.csv and position.json: four positions a seed, drawn many times."""
+    for seed in seeds:
+        rows, positions = [], []
+        for index in range(4):
+            cells = {"position": 1000 * index + seed, "context": f"{corpus_tail}{'abcd'[index]} noble lord, and "}
+            target, drafts = _distributions(rng, 0.6 + 0.4 * index)
+            found = {}
+            for name, draft in drafts.items():
+                counts = rng.multinomial(DRAWS, target)
+                accepted = int(rng.binomial(DRAWS, np.minimum(target, draft).sum()))
+                measured = _draw_cells(target, draft, counts, accepted, rng)
+                rows.append({"seed": seed, "drafter": name, **cells, **measured})
+                found[name] = {"p": target.tolist(), "q": draft.tolist(), "counts": counts.tolist()}
+                found[name] |= {"draws": DRAWS, "accepted": accepted}
+            positions.append({**cells, "drafters": found})
+        record = {"context": corpus_tail, "positions": positions, "symbols": SYMBOLS}
+        write_json(folder / "acceptance" / str(seed) / "position.json", record)
+        write_csv(folder / "acceptance" / str(seed) / "draws.csv", rows)
+
+
+def _contexts(seed: int, rng: np.random.Generator) -> list[dict]:
+    rows = []
+    for position in range(CONTEXTS):
+        target, drafts = _distributions(rng, rng.uniform(0.5, 4.0))
+        null = 0.5 * np.abs(rng.multinomial(DRAWS, target, size=200) / DRAWS - target).sum(axis=1)
+        lo, hi = (float(end) for end in np.quantile(null, (0.005, 0.995)))
+        for name, draft in drafts.items():
+            counts, beta = rng.multinomial(CONTEXT_DRAWS, target), float(np.minimum(target, draft).sum())
+            fit = pooled_chisquare(counts, target)
+            rows.append(
+                {
+                    "seed": seed, "drafter": name, "position": 70 + 9 * position, "draws": CONTEXT_DRAWS,
+                    "accepted": int(rng.binomial(CONTEXT_DRAWS, beta)), "beta": beta,
+                    "tv_output": total_variation(counts / CONTEXT_DRAWS, target),
+                    "tv_draft": total_variation(draft, target), "chi2": fit.chi2, "df": fit.df,
+                    "p_value": None if np.isnan(fit.p_value) else fit.p_value, "tv_lo_200k": lo, "tv_hi_200k": hi,
+                }
+            )  # fmt: skip
+    return rows
+
+
+def _betas(drafter: str, count: int, rng: np.random.Generator) -> np.ndarray:
+    """Acceptance by position of a text: hard characters come in clusters (an autoregressive difficulty)."""
+    difficulty = np.zeros(count)
+    for place in range(1, count):
+        difficulty[place] = 0.6 * difficulty[place - 1] + rng.normal()
+    return np.clip(ALPHAS[drafter] + 0.1 * difficulty, 0.5, 1.0)
+
+
+def _ratios(betas: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """min(1, p/q) of a proposal, or min(1, q/p) of a text's symbol: 1 or a half, with mean beta."""
+    return np.where(rng.random(len(betas)) < 2 * betas - 1, 1.0, 0.5)
+
+
+def _plain_texts(seed: int, rng: np.random.Generator) -> list[dict]:
+    rows = []
+    for text in range(1, TEXTS + 1):
+        for drafter in ALPHAS:
+            betas = _betas(drafter, TEXT_TOKENS, rng)
+            pairs = enumerate(zip(betas.tolist(), _ratios(betas, rng).tolist(), strict=True))
+            keys = {"seed": seed, "text": text, "drafter": drafter}
+            rows += [{**keys, "position": at, "beta": beta, "kept": kept} for at, (beta, kept) in pairs]
+    return rows
+
+
+def _rounds_of_a_text(drafter: str, gamma: int, rng: np.random.Generator) -> list[dict]:
+    betas, rows, done = _betas(drafter, SWEEP_TOKENS, rng), [], 0
+    while done < SWEEP_TOKENS:
+        drafted = min(gamma, SWEEP_TOKENS - done - 1)
+        probs = _ratios(betas[done : done + drafted], rng)
+        refused = np.flatnonzero(rng.random(drafted) >= probs)
+        accept_len = int(refused[0]) if refused.size else drafted
+        cells = {"round": len(rows) + 1, "drafted": drafted, "accept_len": accept_len}
+        rows.append(cells | {"accept_probs": " ".join(f"{value:.6g}" for value in probs)})
+        done += accept_len + 1
+    return rows
+
+
+def _rounds(seed: int, rng: np.random.Generator) -> list[dict]:
+    return [
+        {"seed": seed, "repeat": repeat, "engine": engine, "drafter": drafter, "gamma": gamma, **cells}
+        for repeat in range(1, REPEATS + 1)
+        for engine in ENGINES
+        for drafter in ALPHAS
+        for gamma in gammas_of(drafter)
+        for cells in _rounds_of_a_text(drafter, gamma, rng)
+    ]
+
+
+def _oracle(seed: int, rng: np.random.Generator) -> list[dict]:
+    rows = []
+    for drafter in ALPHAS:
+        sizes = [("random", gamma, 4) for gamma in (1, 2, 3)] + [("trained", 2, len(SYMBOLS))]
+        for model, gamma, vocabulary in sizes if drafter != "mtp" else [("random", 1, 4), ("trained", 1, len(SYMBOLS))]:
+            size = {"model": model, "blocks": vocabulary ** (gamma + 1), "max_abs_deviation": rng.uniform(1, 4) * 1e-16}
+            rows.append({"seed": seed, "drafter": drafter, "gamma": gamma, "vocabulary": vocabulary, **size})
+    return rows
+
+
+def _sequences(seed: int, rng: np.random.Generator) -> list[dict]:
+    rows = []
+    for engine, rule in ENGINES.items():
+        for drafter in ALPHAS:
+            for temperature, top_k, top_p in SAMPLINGS:
+                keys = {"seed": seed, "engine": engine, "context_rule": rule, "drafter": drafter}
+                keys |= {"gamma": 1 if drafter == "mtp" else 2, "temperature": temperature, "top_k": top_k}
+                keys |= {"top_p": top_p, "texts": 5000, "tokens": 4}
+                for test, df in (("2-gram", 160), ("3-gram", 420), ("acceptance", None), ("accounting", None)):
+                    # The quantile of one uniform is the statistic, so that it and its p-value belong together.
+                    p_value = 1.0 if test == "accounting" else float(rng.uniform(0.01, 1))
+                    statistic = 0 if test == "accounting" else _statistic(p_value, df)
+                    rows.append(keys | {"test": test, "statistic": statistic, "df": df, "p_value": p_value})
+    return rows
+
+
+def _statistic(p_value: float, df: int | None) -> float:
+    from scipy import stats
+
+    return float(stats.norm.isf(p_value / 2) if df is None else stats.chi2.isf(p_value, df))
+
+
+def _controls(seed: int, rng: np.random.Generator) -> list[dict]:
+    rows = []
+    for line in CONTROLS.strip().splitlines():
+        rule, source, kind, seen, power = (part.strip() for part in line.split("|"))
+        tests = ("1-gram", "acceptance") if kind == "rule" else ("2-gram", "3-gram", "acceptance", "accounting")
+        for test in tests:
+            caught = test in seen.split(", ")
+            rows.append(
+                {
+                    "seed": seed, "rule": rule, "source": source, "kind": kind, "drafter": "draft",
+                    "gamma": 1 if kind == "rule" else 2, "temperature": 1.0,
+                    "n": DRAWS if kind == "rule" else 2000, "test": test,
+                    "statistic": 900.0 if caught else 50.0, "df": 52 if test.endswith("gram") else None,
+                    "p_value": 1e-30 if caught else float(rng.uniform(0.05, 1)),
+                    "power": float(power) if caught or not seen else None, "expected": caught, "caught": caught,
+                }
+            )  # fmt: skip
+    return rows
+
+
+def _false_alarms(seed: int) -> list[dict]:
+    rows = []
+    for test, rejected in (("1-gram", 9), ("acceptance", 12)):
+        share = clopper_pearson(rejected, 200, 0.999)
+        cells = {"seed": seed, "test": test, "repeats": 200, "n": 5000, "level": 0.05, "rejected": rejected}
+        rows.append(cells | {"rate": rejected / 200, "lo": share.lo, "hi": share.hi})
+    return rows
+
+
+def write_evidence(
+    folder: Path, seeds: tuple[int, ...], trainings: list[dict], rng: np.random.Generator, corpus_tail: str
+) -> dict:
+    """Write the raw files of the rule and their tables; returns their part of summary.json.
+
+    trainings: the rows of seeds.csv, of which differences.csv takes the losses.
+    """
+    write_positions(folder, seeds, rng, corpus_tail)
+    for seed in seeds:
+        write_csv(folder / "checks" / str(seed) / "oracle.csv", _oracle(seed, rng))
+        write_csv(folder / "acceptance" / str(seed) / "contexts.csv", _contexts(seed, rng))
+        write_csv(folder / "acceptance" / str(seed) / "texts.csv", _plain_texts(seed, rng))
+        write_csv(folder / "sweep" / str(seed) / "rounds.csv", _rounds(seed, rng))
+        write_csv(folder / "sequences" / str(seed) / "sequences.csv", _sequences(seed, rng))
+    write_csv(folder / "controls" / str(seeds[0]) / "controls.csv", _controls(seeds[0], rng))
+    write_csv(folder / "controls" / str(seeds[0]) / "false_alarms.csv", _false_alarms(seeds[0]))
+    frames = tables.rule_tables(raw.read_rule(folder, list(seeds)))
+    frames["differences"] = differences_table(pd.DataFrame(trainings), margin=0.01)
+    for name, frame in frames.items():
+        tables.write_csv(frame, folder / "tables" / f"{name}.csv")
+    return tables.jsonable(tables.rule_summary(frames))

@@ -1,0 +1,40 @@
+"""What the made-up result folders share: how a file is written, and the cast of the study."""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+
+SYMBOLS = sorted("\n !$&',-.3:;?ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
+GAMMAS = (1, 2, 3, 4, 6, 8)
+ENGINES = {"recompute": "window", "cached": "sliding"}
+ALPHAS = {"draft": 0.74, "mtp": 0.90, "ngram": 0.66}
+
+
+def gammas_of(drafter: str) -> tuple[int, ...]:
+    """The MTP module proposes one token a round."""
+    return (1,) if drafter == "mtp" else GAMMAS
+
+
+def write_csv(path: Path, rows: list[dict], columns: list[str] | None = None) -> None:
+    """Rows as a tidy CSV: None is an empty cell, booleans are true and false."""
+
+    def cell(value: object) -> str:
+        if value is None:
+            return ""
+        if isinstance(value, bool | np.bool_):
+            return "true" if value else "false"
+        return f"{value:.10g}" if isinstance(value, float) else str(value)
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    columns = columns or list(rows[0])
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows([cell(row.get(name)) for name in columns] for row in rows)
+
+
+def write_json(path: Path, value: object) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(value, sort_keys=True, allow_nan=False, ensure_ascii=False), encoding="utf-8")

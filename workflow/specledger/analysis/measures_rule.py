@@ -1,0 +1,128 @@
+"""The quantities of the acceptance rule: what must hold exactly, and what draws can tell; registered with the rest."""
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import stats
+
+from specledger.analysis import evidence as tables
+from specledger.analysis.measures import MEAN, MEASURES, Evidence, Measured, exact, measure, measured, over_seeds
+from specledger.analysis.summary import rejected_rows
+from specledger.foundation.errors import UserError
+from specledger.statistics import intervals
+from specledger.statistics.families import holm, summed_chisquare
+from specledger.statistics.rates import cluster_t
+
+__all__ = ["MEASURES"]
+POSITIONS, CONTEXTS, DECODERS = "positions", "contexts", "decoders"
+
+
+@measure
+def prefix(evidence: Evidence, *, precision: str) -> Measured | None:
+    """Largest difference of the shared rows' logits over all seeds, models and engines."""
+    rows = evidence.prefix.loc[evidence.prefix["precision"] == precision, "max_abs_difference"]
+    return None if rows.empty else exact(rows.max(), f"exact, largest of {len(rows)} comparisons")
+
+
+@measure
+def greedy(evidence: Evidence) -> Measured:
+    """Fraction of greedy texts that equal plain greedy decoding character by character."""
+    rows = evidence.greedy["identical"]
+    return exact(rows.mean(), f"exact, {int(rows.sum())} of {len(rows)} texts")
+
+
+@measure
+def oracle(evidence: Evidence) -> Measured:
+    """Largest deviation of a block's enumerated joint law from the target's, over all cells."""
+    cells = int((evidence.oracle["blocks"] * evidence.oracle["seeds"]).sum())
+    return exact(evidence.oracle["max_abs_deviation"].max(), f"exact, largest over {cells} enumerated blocks")
+
+
+@measure
+def emitted(evidence: Evidence, *, p: float, q: float) -> Measured:
+    """A symbol's probability of coming out: accepted, min(p, q), or after a rejection, max(0, p - q)."""
+    accepted, residual = min(p, q), max(0.0, p - q)
+    return exact(accepted + residual, f"exact, {accepted:g} as a draft and {residual:g} after a rejection")
+
+
+@measure
+def rejected(evidence: Evidence, *, level: float, of: str = POSITIONS) -> Measured:
+    """How many positions, contexts or tests of complete decoders depart from the target at `level` after Holm."""
+    if of == DECODERS:
+        count, size = int((evidence.sequences["holm_p"] < level).sum()), len(evidence.sequences)
+        return exact(count, f"count over {size} tests of complete decoders, at {level:g} after Holm")
+    if of not in (POSITIONS, CONTEXTS):
+        raise UserError(f"rejected.of: must be one of {POSITIONS}, {CONTEXTS}, {DECODERS}, got {of!r}")
+    rows = evidence.acceptance if of == POSITIONS else evidence.contexts
+    return exact(
+        rejected_rows(rows, level), f"count over {len(rows)} {of} by drafter, chi-square at {level:g} after Holm"
+    )
+
+
+@measure
+def contexts_p_value(evidence: Evidence) -> Measured | None:
+    """p-value of all contexts and drafters as one: the sum of their chi-squares."""
+    rows = evidence.contexts
+    _, df, p_value = summed_chisquare(rows["chi2"], rows["df"])
+    return None if df == 0 else exact(p_value, f"one test, sum of {len(rows)} chi-squares with {df} df")
+
+
+def binomial_p_values(accepted: pd.Series, draws: pd.Series, rates: pd.Series) -> NDArray[np.float64]:
+    """Exact two-sided p-values of counts against their rates: twice the smaller tail, at most 1."""
+    p = rates.clip(0, 1)
+    tails = np.minimum(stats.binom.cdf(accepted, draws, p), stats.binom.sf(accepted - 1, draws, p))
+    return np.minimum(2 * tails, 1.0)
+
+
+@measure
+def acceptance_rejected(evidence: Evidence, *, level: float) -> Measured:
+    """Positions and contexts whose acceptance departs from the sum of min(p, q): binomial at `level` after Holm."""
+    columns = ["accepted", "draws", "beta"]
+    rows = pd.concat([evidence.acceptance[columns], evidence.contexts[columns]])
+    count = (holm(binomial_p_values(rows["accepted"], rows["draws"], rows["beta"])) < level).sum()
+    return exact(count, f"count over {len(rows)} positions and contexts, binomial at {level:g} after Holm")
+
+
+@measure
+def plausible_share(evidence: Evidence, *, distance: float) -> Measured:
+    """Share of contexts at which `distance` from p is an ordinary outcome of 200,000 draws of the right rule.
+
+    Ordinary: within the central 99% of what such draws give there. A context is one cluster over seeds.
+    """
+    # p is the same for all drafters.
+    rows = evidence.contexts.drop_duplicates(["seed", "position"])
+    groups = tables.plausible(rows, distance).groupby(rows["position"])
+    found = cluster_t(groups.sum(), groups.size())
+    return measured(intervals.Interval(**{**vars(found), "method": "cluster t by context"}))
+
+
+@measure
+def tv_bound(evidence: Evidence) -> Measured | None:
+    """The largest upper bound on what the output's distance from p can be, over all positions and drafters."""
+    bounds = evidence.acceptance["tv_bound"].dropna()
+    return None if bounds.empty else exact(bounds.max(), f"largest of {len(bounds)} upper bounds, 95% each")
+
+
+@measure
+def output_distance(
+    evidence: Evidence, *, column: str, over: str | None = None, drafter: str | None = None
+) -> Measured | None:
+    """Geometric mean over positions of a TV column, or of its ratio to another, with t over seeds."""
+    rows = evidence.acceptance
+    rows = rows if drafter is None else rows[rows["drafter"] == drafter]
+    values = rows[column] / (rows[over] if over else 1.0)
+    values = values[values > 0]
+    if values.empty:
+        return None
+    logs = np.log(values).groupby(rows["seed"]).mean()
+    return measured(intervals.exp_t_interval(logs), " of the geometric mean over positions")
+
+
+@measure
+def difficulty_lag1(evidence: Evidence, *, drafter: str) -> Measured | None:
+    """Correlation of a position's acceptance probability with the next one's, in plainly decoded texts."""
+    rows = evidence.plain_texts
+    rows = rows[rows["drafter"] == drafter].sort_values(["seed", "text", "position"])
+    rows = rows.assign(following=rows.groupby(["seed", "text"])["beta"].shift(-1)).dropna(subset=["following"])
+    by_seed = {seed: group["beta"].corr(group["following"]) for seed, group in rows.groupby("seed")}
+    return over_seeds(pd.Series(by_seed, dtype=float), MEAN)

@@ -1,0 +1,62 @@
+"""What follows the chapters: how to read the intervals, and where the results come from."""
+
+from collections.abc import Mapping
+
+from specledger.reporting import formats, views_intervals
+from specledger.reporting.builder import Builder
+from specledger.reporting.document import Code, Fact, Facts, Section
+
+
+def intervals(make: Builder) -> Section:
+    title = make.words.say("page.intervals")
+    blocks = (make.text("intervals.lead"), views_intervals.intervals(make.study, make.words))
+    return Section(id="intervals", number="", title=title, nav=title, blocks=blocks)
+
+
+def dotted(config: Mapping, prefix: str = "") -> list[str]:
+    """The configuration as dotted keys, one a line, in its own order."""
+    lines = []
+    for key, value in config.items():
+        if isinstance(value, Mapping) and value:
+            lines += dotted(value, f"{prefix}{key}.")
+        else:
+            lines.append(f"{prefix}{key} = {plain_value(value)}")
+    return lines
+
+
+def plain_value(value: object) -> str:
+    """A setting as it would be typed; nothing is `–`."""
+    if value is None:
+        return formats.MISSING
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(plain_value(item) for item in value)}]"
+    return repr(value) if isinstance(value, str) else str(value)
+
+
+def provenance(make: Builder, commit: str) -> Section:
+    about, words = make.study.provenance, make.words
+    values = {
+        "study": about["study"],
+        "settings_hash": about["settings_hash"],
+        "commit": commit,
+        "seeds": formats.runs(about["seeds"]),
+        "devices": formats.listed(about["devices"]),
+        "threads": formats.listed(about["threads"]),
+        "platform": about["platform"],
+        "train": formats.duration(about["train_s"]),
+        "sweep": formats.duration(about["sweep_s"]),
+        "corpus": make.study.corpus["sha256"],
+        "versions": ", ".join(f"{name} {version}" for name, version in sorted(about["versions"].items())),
+    }
+    facts = [
+        Fact(term=words.say(f"provenance.{key}"), value=str(value or formats.MISSING)) for key, value in values.items()
+    ]
+    config = Code(
+        title=words.say("provenance.config"),
+        lead=words.say("provenance.config_lead"),
+        text="\n".join(dotted(about["config"])),
+    )
+    title = words.say("page.provenance")
+    return Section(id="provenance", number="", title=title, nav=title, blocks=(Facts(items=tuple(facts)), config))

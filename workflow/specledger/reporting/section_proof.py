@@ -1,0 +1,39 @@
+"""Would a fault show? The evidence that the distribution is kept, and that the tests could have told."""
+
+from specledger.reporting import findings_proof, views_proof
+from specledger.reporting.builder import Builder
+from specledger.reporting.document import Section, Text
+
+
+def proof(make: Builder) -> Section:
+    """Exact, at many positions, through the whole decoder, broken on purpose, and the right rule's false alarms."""
+    study, words, summary = make.study, make.words, make.study.summary
+    values = findings_proof.proof_values(study, words)
+    exact = summary["oracle_max"] is not None and summary["oracle_max"] <= findings_proof.ROUNDING
+    pooled = findings_proof.family_p(findings_proof.pooled_contexts(study))
+    everywhere = pooled is not None and pooled < findings_proof.LEVEL
+    found = "found" if summary["contexts_holm_rejected"] else "pooled" if everywhere else "clean"
+
+    def said(*keys: str) -> Text:
+        return make.joined(*(f"sections.proof.{key}" for key in keys), **values)
+
+    return make.section(
+        "proof",
+        "",
+        said("lead"),
+        said("oracle", "oracle_exact" if exact else "oracle_off"),
+        views_proof.oracle(study, words),
+        said("positions"),
+        make.picture("p_values", panel=values["panel"]),
+        said(f"positions_{found}"),
+        views_proof.contexts(study, words),
+        said("sequences"),
+        said("sequences_found" if summary["sequences_rejected"] else "sequences_clean"),
+        views_proof.sequences(study, words),
+        said("controls"),
+        said(*findings_proof.controls_text(study)),
+        views_proof.controls(study, words),
+        said("alarms", "alarms_inside" if summary["false_alarms_inside"] else "alarms_outside"),
+        views_proof.false_alarms(study, words),
+        make.questions("proof"),
+    )

@@ -1,0 +1,80 @@
+"""Tables on acceptance beyond eq. (1): by position, tests of independence, and the split of the gap."""
+
+from specledger.reporting import formats
+from specledger.reporting.document import View
+from specledger.reporting.findings_rates import shown_engine, signed
+from specledger.reporting.formats import known, number
+from specledger.reporting.study import Study
+from specledger.reporting.tables import Row, Table
+from specledger.reporting.views import columns, count, largest, named, num, plainly, view, with_interval
+from specledger.reporting.wording import Wording
+
+MOST_ROWS = 96
+
+
+def clusters(study: Study) -> dict[str, str]:
+    """n of the intervals that are clustered by text."""
+    return {"clusters": formats.whole(largest(row["texts"] for row in study.tables["independence"].rows))}
+
+
+def _shown_first(table: Table) -> list[Row]:
+    """The engine of the figures before the others, so that a cut table holds what the figures show."""
+    return sorted(table.rows, key=lambda row: row["engine"] != shown_engine(table))
+
+
+def rates(study: Study, words: Wording) -> View:
+    """Acceptance at each position of a round, among rounds that came so far."""
+    rows = [
+        (
+            named(words, "engine", row["engine"]),
+            named(words, "drafter", row["drafter"]),
+            *(count(row[key]) for key in ("gamma", "position", "examined", "accepted")),
+            with_interval(row, "rate"),
+            num(row["reached"], 4),
+            num(row["reached_rb"], 4),
+            count(row["texts"]),
+        )
+        for row in _shown_first(study.tables["rates"])
+    ]
+    heads = columns(words, "engine drafter gamma guess examined passed rate_j reached reached_rb texts")
+    options = {"source": "rates", "folded": True, "most": MOST_ROWS, "values": clusters(study)}
+    return view(words, "rates", heads, rows, **options)
+
+
+def independence(study: Study, words: Wording) -> View:
+    """α clustered by text, what the rounds yield counted twice, and three tests of the coin."""
+    rows = []
+    for row in _shown_first(study.tables["independence"]):
+        note = f"p = {formats.p_value(row['lag1_p'])}" if known(row["lag1_p"]) else ""
+        rows.append(
+            (
+                named(words, "engine", row["engine"]),
+                named(words, "drafter", row["drafter"]),
+                count(row["gamma"]),
+                with_interval(row, "alpha"),
+                num(row["tokens_per_round"], 3),
+                num(row["tokens_per_round_rb"], 3),
+                plainly(row["homogeneity_p"], formats.p_value),
+                plainly(row["geometric_p"], formats.p_value),
+                num(row["lag1"], 3, note=note),
+                count(row["texts"]),
+            )
+        )
+    heads = columns(words, "engine drafter gamma alpha counted averaged homogeneity geometric lag1 texts")
+    return view(words, "independence", heads, rows, source="independence", folded=True, values=clusters(study))
+
+
+def gap(study: Study, words: Wording) -> View | None:
+    """From eq. (1) to the measured yield, step by step; None where no engine's texts allow the split."""
+    rows = [
+        (
+            named(words, "drafter", row["drafter"]),
+            count(row["gamma"]),
+            num(row["eq1"], 3),
+            *(num(row[step], 3, signed) for step in ("drift", "dependence", "ending")),
+            num(row["measured"], 3, number),
+        )
+        for row in study.tables["gap"].rows
+    ]
+    heads = columns(words, "drafter gamma eq1 drift dependence ending measured_tokens")
+    return view(words, "gap", heads, rows, source="gap") if rows else None
