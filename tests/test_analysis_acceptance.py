@@ -157,3 +157,8 @@ def test_what_each_step_of_the_gap_stands_for():
         for column in ("homogeneity_p", "geometric_p", "lag1_p"):
             assert (methods.loc[0, column] < 0.001) == stretches, column
         assert (methods.loc[0, "lag1"] > 0.1) == stretches
+
+
+def test_a_sweep_without_the_cached_engine_has_no_gap():
+    table = gap_table(rounds(engine="recompute"), plain_texts({1: [(0.5, 1.0)]}))
+    assert table.empty and {"eq1", "measured"} <= set(table.columns)

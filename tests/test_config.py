@@ -99,7 +99,7 @@ BAD = [
     ("corpus/offline_fallback", "wiki", ["corpus.offline_fallback", "wiki", "pydoc, none"]),
     ("corpus/download/urls", ["ftp://x"], ["corpus.download.urls[0]", "ftp://x", "https://"]),
     ("corpus/validation_fraction", 1.0, ["corpus.validation_fraction", "between 0 and 1"]),
-    ("corpus/prompt", "", ["corpus.prompt", "at least one character"]),
+    ("corpus/prompt", "", ["corpus.prompt", "at least two characters"]),
 ]
 
 

@@ -15,7 +15,7 @@ from specledger.experiments.cast import Cast
 from specledger.experiments.controls import LEVEL, Stage, Texts, decoder_rows, false_alarm_rows, rule_rows
 from specledger.experiments.one_round import Place, Rows, decide_rounds, round_law
 from specledger.experiments.oracle import oracle_rows, random_cast
-from specledger.experiments.reference import TARGET, Reference, joint, laws, next_logits, tree_logits
+from specledger.experiments.reference import TARGET, Reference, depth_for, joint, laws, next_logits, tree_logits
 from specledger.experiments.remembered import Remembered
 from specledger.experiments.sequences import (
     acceptance_test,
@@ -84,6 +84,11 @@ def test_tree_and_joint():
     assert law.shape == (V, V, V) and law.sum() == pytest.approx(1.0)
     logits = next_logits(TARGET_MODEL, np.array([[*PROMPT, 2, 6]]))[0]
     assert law[2, 6] / law[2, 6].sum() == pytest.approx(distribution(logits, Sampling()), abs=1e-6)
+
+
+@pytest.mark.parametrize(("V", "depth"), [(2, 2), (65, 2), (170, 2), (171, 1), (2236, 1), (6000, 1)])
+def test_large_vocabularies_are_enumerated_less_deep(V, depth):
+    assert depth_for(V) == depth and depth_for(V, 1) == 1
 
 
 # --- the engine that remembers ---

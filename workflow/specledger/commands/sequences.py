@@ -2,7 +2,7 @@
 
 from specledger.commands import measuring
 from specledger.decoding.engines import engine
-from specledger.experiments.reference import Reference, tree_logits
+from specledger.experiments.reference import Reference, depth_for, tree_logits
 from specledger.experiments.remembered import Remembered
 from specledger.experiments.sequences import sequence_rows
 from specledger.foundation.progress import Progress
@@ -17,7 +17,8 @@ def run(options, log) -> None:
     prompt = corpus.prompt.tolist()
     samplings = [Sampling(**sampling) for sampling in settings["samplings"]]
     reference = Reference(cast=cast)
-    tree = tree_logits(cast.target, prompt, min(2, settings["tokens"] - 1), cast.target.config.vocabulary)
+    V = cast.target.config.vocabulary
+    tree = tree_logits(cast.target, prompt, depth_for(V, min(2, settings["tokens"] - 1)), V)
     rows = []
     total = len(settings["engines"]) * len(settings["drafters"]) * len(samplings)
     with Progress(f"sequences seed {options.seed}", total, log, unit="sample") as progress:

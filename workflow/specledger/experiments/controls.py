@@ -10,7 +10,7 @@ from specledger.decoding.engines import engine
 from specledger.decoding.loops import speculative
 from specledger.experiments.cast import Cast
 from specledger.experiments.one_round import Place, Rows, decide_rounds, judge_rounds, powers, round_law
-from specledger.experiments.reference import Reference, laws, tree_logits
+from specledger.experiments.reference import Reference, depth_for, laws, tree_logits
 from specledger.experiments.remembered import Remembered
 from specledger.experiments.sequences import Finding, acceptance_test, judge_texts, ngram_test
 from specledger.experiments.wrong_decoders import WrongDecoder, wrong_decoders
@@ -40,7 +40,7 @@ class Stage:
     @classmethod
     def at(cls, cast: Cast, prompt: list[int], seed: int) -> "Stage":
         V = cast.target.config.vocabulary
-        return cls(cast=cast, prompt=prompt, tree=tree_logits(cast.target, prompt, 2, V), seed=seed)
+        return cls(cast=cast, prompt=prompt, tree=tree_logits(cast.target, prompt, depth_for(V), V), seed=seed)
 
     def draft_tree(self, drafter: str) -> list[np.ndarray]:
         return tree_logits(self.cast.drafters[drafter], self.prompt, 1, self.cast.target.config.vocabulary)

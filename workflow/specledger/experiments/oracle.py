@@ -23,7 +23,7 @@ from specledger.sampling.verify import Verdict, verify
 Rule = Callable[..., Verdict]
 LARGEST_UNIFORM = np.nextafter(1.0, 0.0)
 HALF_BRACKET = 1e-14
-CHUNK = 16_384
+CHUNK = 4_000_000  # numbers of one batch of rows
 PROBES = 8
 
 
@@ -82,8 +82,9 @@ def _cumulative(rule: Rule, inputs: list[np.ndarray], guess_SV: np.ndarray) -> n
     """Cumulative law [S, V] of the token that each sequence yields, over its extra uniform."""
     S, V = guess_SV.shape
     found_SV = np.empty((S, V))
-    for start in range(0, S, max(1, CHUNK // V)):
-        part = slice(start, start + max(1, CHUNK // V))
+    count = max(1, CHUNK // (V * inputs[0][0].size))
+    for start in range(0, S, count):
+        part = slice(start, start + count)
         some = [array[part] for array in inputs]
 
         def at_most(rows, u, some=some):

@@ -18,6 +18,7 @@ from specledger.sampling.distributions import Sampling, distribution
 
 TARGET = "target"
 CHUNK_TOKENS = 16_384
+MOST_CELLS = 5_000_000
 
 
 def _llama_logits(model: Llama, contexts_NT: torch.Tensor) -> torch.Tensor:
@@ -63,6 +64,14 @@ def sequences_of(vocabulary: int, length: int) -> np.ndarray:
     """Every sequence of `length` symbols [V^length, length], in order."""
     found = list(itertools.product(range(vocabulary), repeat=length))
     return np.array(found, dtype=np.int64).reshape(vocabulary**length, length)
+
+
+def depth_for(vocabulary: int, wanted: int = 2) -> int:
+    """How deep a tree of `vocabulary` symbols is enumerated: as wanted while its cells number at most 5 million.
+
+    At least 1, since the bonus token shows only in pairs.
+    """
+    return max(1, max((d for d in range(wanted + 1) if vocabulary ** (d + 1) <= MOST_CELLS), default=1))
 
 
 def tree_logits(speaker: Llama | Drafter, prompt: Sequence[int], depth: int, vocabulary: int) -> list[np.ndarray]:

@@ -18,35 +18,48 @@ from specledger.models.mtp import MTPModule
 
 @dataclass(kw_only=True)
 class Moment:
-    """A session's state after a history, what its last forward gave, and what has been seen to follow."""
+    """What a history led to: its last answer, how to get a session of one's own in that state, what has followed."""
 
-    session: Any
+    fresh: Callable[[], Any]
     answer: Any = None
     after: dict[tuple, "Moment"] = field(default_factory=dict)
+
+
+def copies(session: Any, models: dict[int, Any]) -> Callable[[], Any]:
+    """Copies of a session's state; the models' weights are shared."""
+    return lambda: copy.deepcopy(session, dict(models))
 
 
 class RememberedSession:
     """Walks the tree of histories; takes the place of a TargetSession and of an MTPSession."""
 
-    def __init__(self, start: Moment, models: tuple):
-        self.moment = start
-        self.models = {id(model): model for model in models}  # weights are shared by every copy
-
-    def _step(self, key: tuple, act: Callable[[Any], Any]) -> Any:
-        known = self.moment.after.get(key)
-        if known is None:
-            session = copy.deepcopy(self.moment.session, dict(self.models))
-            known = self.moment.after[key] = Moment(session=session, answer=act(session))
-        self.moment = known
-        return known.answer
+    def __init__(self, start: Moment, models: dict[int, Any]):
+        self.moment, self.models = start, models
 
     def forward(self, *arguments: Any, **named: Any) -> Any:
         """forward(tokens, rows=...) of a model, or forward(output, tokens) of an MTP module."""
         key = tuple(_told(value) for value in (*arguments, *named.values()))
-        return self._step(key, lambda session: session.forward(*arguments, **named))
+        known = self.moment.after.get(key)
+        if known is None:
+            session = self.moment.fresh()
+            answer = session.forward(*arguments, **named)
+            known = self.moment.after[key] = Moment(fresh=copies(session, self.models), answer=answer)
+        self.moment = known
+        return known.answer
 
     def rollback(self, length: int) -> None:
-        self._step((length,), lambda session: session.rollback(length))
+        """Remembered as a step to be made when a forward follows: it costs less than a copy."""
+        before = self.moment
+        known = before.after.get((length,))
+        if known is None:
+
+            def shortened() -> Any:
+                session = before.fresh()
+                session.rollback(length)
+                return session
+
+            known = before.after[(length,)] = Moment(fresh=shortened)
+        self.moment = known
 
 
 def _told(value: Sequence[int] | Output | int) -> Any:
@@ -79,6 +92,7 @@ class Remembered:
         return self._open(key, lambda: self.engine.open_mtp(target, mtp, capacity), (target, mtp))
 
     def _open(self, key: tuple, start: Callable[[], Any], models: tuple) -> RememberedSession:
+        shared = {id(model): model for model in models}
         if key not in self._starts:
-            self._starts[key] = Moment(session=start())
-        return RememberedSession(self._starts[key], models)
+            self._starts[key] = Moment(fresh=copies(start(), shared))
+        return RememberedSession(self._starts[key], shared)
