@@ -69,7 +69,7 @@ def test_greedy_rows_tell_where_texts_part(monkeypatch):
 
 def test_context_rows():
     """Every drafter at every context; the rule is right, so that no p-value falls below 1e-4 (odds 1 in 800)."""
-    places = choose_positions(len(TOKENS), context=24, count=4, stream=1)
+    places = choose_positions(len(TOKENS), context=24, count=4, after=2)
     contexts = np.stack([TOKENS[place - 24 : place] for place in places])
     shared = {"draws": 2000, "sampling": Sampling(), "seed": 4, "after_each": lambda: None}
     rows = list(context_rows(CAST, ["draft", "ngram", "mtp"], contexts, places, **shared))
@@ -113,6 +113,8 @@ def test_positions_have_a_whole_context_before_them():
     assert positions == sorted(set(positions)) and len(positions) == 40
     assert positions[0] >= 24 and positions[-1] < 200
     assert positions == choose_positions(200, context=24, count=40)
+    others = choose_positions(200, context=24, count=500, after=40)
+    assert len(others) == 200 - 24 - 40 and not set(others) & set(positions)
 
 
 def test_sweep_rows():

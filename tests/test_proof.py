@@ -12,24 +12,36 @@ from specledger.decoding.drafters import DraftModel
 from specledger.decoding.engines import engine
 from specledger.decoding.loops import autoregressive, speculative
 from specledger.experiments.cast import Cast
-from specledger.experiments.controls import LEVEL, Stage, Texts, decoder_rows, false_alarm_rows, rule_rows
-from specledger.experiments.one_round import Place, Rows, decide_rounds, round_law
-from specledger.experiments.oracle import oracle_rows, random_cast
-from specledger.experiments.reference import TARGET, Reference, depth_for, joint, laws, next_logits, tree_logits
+from specledger.experiments.controls import Stage, Texts, decoder_rows, false_alarm_rows, rule_rows
+from specledger.experiments.one_round import Rows, decide_rounds, round_law
+from specledger.experiments.oracle import NotASteppedRule, block_law, oracle_rows, random_cast
+from specledger.experiments.reference import (
+    TARGET,
+    Reference,
+    alphabet,
+    cells_of,
+    joint,
+    laws,
+    lumped,
+    next_logits,
+    tree_logits,
+)
 from specledger.experiments.remembered import Remembered
 from specledger.experiments.sequences import (
     acceptance_test,
     examined_proposals,
     judge_texts,
+    near_a_cut,
     ngram_test,
     sequence_rows,
     violations,
 )
 from specledger.experiments.texts import logits_along, text_rows
+from specledger.experiments.wrong_decoders import wrong_states
 from specledger.experiments.wrong_rules import RoundRule, wrong_rules
 from specledger.sampling.distributions import Sampling, distribution
 from specledger.sampling.uniforms import Uniforms
-from specledger.sampling.verify import acceptance_probability
+from specledger.sampling.verify import Verdict, acceptance_probability, verify
 from specledger.theory.speculation import expected_tokens_per_round
 
 CONFIG = sizes(context=24)
@@ -37,6 +49,7 @@ TARGET_MODEL = tiny_llama(CONFIG, seed=31)
 CAST = Cast(target=TARGET_MODEL, drafters=drafters_of(TARGET_MODEL))
 PROMPT = [0, 3, 1, 4]
 V = CONFIG.vocabulary
+ALL = np.arange(V)
 ENGINES = [engine("recompute"), engine("cached")]
 
 
@@ -79,16 +92,60 @@ def test_oracle_of_every_drafter(sampling):
 
 
 def test_tree_and_joint():
-    tree = laws(tree_logits(TARGET_MODEL, PROMPT, 2, V), Sampling())
+    tree = laws(tree_logits(TARGET_MODEL, PROMPT, 2, ALL), Sampling())
     law = joint(tree, 3)
     assert law.shape == (V, V, V) and law.sum() == pytest.approx(1.0)
     logits = next_logits(TARGET_MODEL, np.array([[*PROMPT, 2, 6]]))[0]
     assert law[2, 6] / law[2, 6].sum() == pytest.approx(distribution(logits, Sampling()), abs=1e-6)
 
 
-@pytest.mark.parametrize(("V", "depth"), [(2, 2), (65, 2), (170, 2), (171, 1), (2236, 1), (6000, 1)])
-def test_large_vocabularies_are_enumerated_less_deep(V, depth):
-    assert depth_for(V) == depth and depth_for(V, 1) == 1
+def test_large_vocabularies_are_enumerated_over_their_likeliest_symbols():
+    """The other symbols are one more, after which nothing follows; a law stays one, and texts fall into its cells."""
+    target = tiny_llama(sizes(300, context=24), seed=5)
+    symbols = alphabet(target, PROMPT)
+    assert len(symbols) == 64 and len(alphabet(TARGET_MODEL, PROMPT)) == V
+    tree = tree_logits(target, PROMPT, 1, symbols)
+    assert [rows.shape for rows in tree] == [(300,), (64, 300)]
+    rows = lumped(laws(tree, Sampling()), symbols)
+    law = joint(rows, 2)
+    assert law.shape == (65, 65) and law.sum() == pytest.approx(1.0) and law[64, :64].sum() == 0
+    rng, whole = np.random.default_rng(1), distribution(tree[0], Sampling())
+    first = rng.choice(300, size=4000, p=whole)
+    other = next(v for v in range(300) if v not in symbols)
+    place = {int(v): k for k, v in enumerate(symbols)}
+    second = [rng.choice(300, p=laws(tree, Sampling())[1][place[v]]) if v in place else other for v in first]
+    cells = cells_of(np.stack([first, second], axis=1), symbols, 300)
+    assert ngram_test(cells, law).p_value > 1e-4
+
+
+def test_the_oracle_refuses_what_is_no_step_function():
+    """Slivers of a uniform in which a rule goes wrong: its steps alone would call it exact."""
+    rng = np.random.default_rng(0)
+    p = [rng.dirichlet(np.ones(4), size=(4,) * d) for d in range(3)]
+    q = [rng.dirichlet(np.ones(4), size=(4,) * d) for d in range(2)]
+
+    def sliver_of_redraws(p_NGV, q_NGV, tokens_NG, accept_NG, extra_N):
+        honest = verify(p_NGV, q_NGV, tokens_NG, accept_NG, extra_N)
+        rejected = honest.accept_len_N < tokens_NG.shape[1]
+        token_N = np.where(rejected & (extra_N > 0.402) & (extra_N < 0.41), 3 - honest.token_N, honest.token_N)
+        return Verdict(accept_len_N=honest.accept_len_N, token_N=token_N, accept_probs_NG=honest.accept_probs_NG)
+
+    def sliver_of_accepts(p_NGV, q_NGV, tokens_NG, accept_NG, extra_N):
+        return verify(
+            p_NGV, q_NGV, tokens_NG, np.where((accept_NG > 0.9) & (accept_NG < 0.99), 0.0, accept_NG), extra_N
+        )
+
+    for rule in (sliver_of_redraws, sliver_of_accepts):
+        with pytest.raises(NotASteppedRule):
+            block_law(rule, p, q, 2)
+
+
+def test_cuts_that_a_rounding_decides_are_told():
+    logits = np.log(np.array([[0.5, 0.4, 0.1], [0.5, 0.399999, 0.100001], [0.6, 0.2, 0.2]]))
+    assert near_a_cut(logits, Sampling(top_p=0.9)).tolist() == [True, True, False]
+    assert near_a_cut(logits, Sampling(top_k=2)).tolist() == [False, False, True]
+    assert near_a_cut(logits, Sampling(temperature=0.0)).tolist() == [False] * 3
+    assert not near_a_cut(logits, Sampling()).any()
 
 
 # --- the engine that remembers ---
@@ -153,7 +210,8 @@ def test_acceptance_test_by_hand():
     """50 of 100 at beta .4: z = 10 / sqrt(24)."""
     found = acceptance_test(np.arange(100) < 50, np.full(100, 0.4))
     assert found.statistic == pytest.approx(10 / np.sqrt(24))
-    assert acceptance_test(np.ones(5), np.ones(5)).p_value == 1.0
+    certain = acceptance_test(np.ones(5), np.ones(5))
+    assert (certain.statistic, certain.p_value) == (None, 1.0)
     assert acceptance_test(np.array([1, 1, 0]), np.ones(3)).p_value == 0.0
 
 
@@ -163,13 +221,14 @@ def test_complete_decoders_follow_the_exact_law(name, executed):
     """Every sampling, 300 texts each: 2-, 3-grams and acceptance; under other seeds one of 12 p-values falls
     below 1e-4 about once in 800."""
     samplings = [Sampling(), Sampling(temperature=0.7), Sampling(top_k=3), Sampling(top_p=0.8)]
-    tree = tree_logits(TARGET_MODEL, PROMPT, 2, V)
+    tree = tree_logits(TARGET_MODEL, PROMPT, 2, ALL)
     rows = list(
         sequence_rows(
             Reference(cast=CAST),
             [name],
             PROMPT,
             tree,
+            ALL,
             Remembered(engine=executed),
             gamma=2,
             count=5,
@@ -185,7 +244,7 @@ def test_complete_decoders_follow_the_exact_law(name, executed):
 
 
 def test_ngram_test_sees_another_law():
-    tree = laws(tree_logits(TARGET_MODEL, PROMPT, 1, V), Sampling())
+    tree = laws(tree_logits(TARGET_MODEL, PROMPT, 1, ALL), Sampling())
     law = joint(tree, 2)
     rng = np.random.default_rng(0)
     cells = rng.choice(V * V, size=4000, p=(0.9 * law + 0.1 / V**2).ravel())
@@ -194,6 +253,9 @@ def test_ngram_test_sees_another_law():
 
 
 # --- the battery ---
+
+
+AFTER_A_REJECTION = {"rejection-a-round-late", "target-cache-untrimmed"}
 
 
 def stage(cast: Cast = CAST) -> Stage:
@@ -225,11 +287,11 @@ SEEN_BY_ROUNDS = {
     "uniform-draft-recovery": "1-gram",
     "row-not-a-number": "range",
     "draft-greedy": "1-gram",
-    "draft-top-k": None,  # the tiny models have 7 symbols: nothing is cut
+    "draft-top-k": "1-gram",
     "draft-colder": "1-gram",
     "draft-ignores-temperature": "1-gram",
 }
-UNSEEN = {"correct", "draft-bfloat16", "target-bfloat16", "draft-top-k"}
+UNSEEN = {"correct", "draft-bfloat16", "target-bfloat16"}
 
 
 def test_wrong_rules_are_caught_and_the_right_one_is_not():
@@ -243,46 +305,47 @@ def test_wrong_rules_are_caught_and_the_right_one_is_not():
     assert len(caught) == 22
     assert not caught["correct"]
     for rule, test in SEEN_BY_ROUNDS.items():
-        assert test is None or test in caught[rule], (rule, caught[rule])
+        assert test in caught[rule], (rule, caught[rule])
     for row in rows:
         assert not row["expected"] or row["caught"], row
         assert row["rule"] not in UNSEEN or not row["expected"], row
 
 
 def test_wrong_decoders_are_caught_and_the_right_one_is_not():
-    """120 texts each: every declared test catches its fault; the right decoder fails one of four about once in 250."""
+    """120 texts each: the tests that a fault declares catch it; the right decoder fails one of four about once in 250.
+
+    Two faults show only after a rejection, and 120 texts catch them in most samples, not beyond doubt in all.
+    """
     rows = list(decoder_rows(stage(good_draft()), Texts(gamma=2, tokens=8, texts=120), after_each=lambda: None))
-    assert len({row["rule"] for row in rows}) == 10
+    caught = {row["rule"]: False for row in rows}
     for row in rows:
-        if row["rule"] == "correct":
-            assert not row["caught"], row
         assert not row["expected"] or row["caught"], row
-    # The tiny MTP module is random: what it is fed makes no odds to how often it is right.
-    names = {row["rule"] for row in rows} - {"correct", "mtp-hidden-stale"}
-    assert names == {row["rule"] for row in rows if row["expected"] and row["caught"]} - {"mtp-hidden-stale"}
+        caught[row["rule"]] |= row["caught"] or (row["power"] >= 0.5 and row["rule"] in AFTER_A_REJECTION)
+    assert not caught.pop("correct")
+    caught.pop("mtp-hidden-stale")  # the tiny module is random: see the test below
+    assert len(caught) == 8 and all(caught.values()), caught
+    certain = {row["rule"] for row in rows if row["expected"]}
+    assert set(caught) - certain <= AFTER_A_REJECTION
 
 
-@pytest.mark.parametrize(
-    "name", ["correct", "resample-target", "lenience-1.05", "uniform-draft-accept", "draft-colder"]
-)
-def test_enumerated_laws_are_what_rules_do(name):
-    """The law that power comes from, against 400,000 rounds of the rule itself; odds of 1e-4 each."""
-    draft_V, draft_VV = stage().draft_tree("draft")
-    rule = next(r for r in wrong_rules(distribution(draft_VV, Sampling())) if r.name == name)
-    rows = Rows.of(rule, Place(target_V=stage().tree[0], target_VV=stage().tree[1], draft_V=draft_V))
+RULES = wrong_rules(distribution(stage().draft_tree()[1], Sampling()))
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_enumerated_laws_are_what_rules_do(rule):
+    """The law that power comes from, against 100,000 rounds of the rule itself; odds of 1e-4 each."""
+    rows = Rows.of(rule, stage().place())
     law, acceptance = round_law(rule, rows)
-    assert law.sum() == pytest.approx(1.0, abs=1e-12)
-    rounds = decide_rounds(rule, rows, 400_000, Uniforms(9))
-    assert ngram_test(rounds.tokens_N2, law[:, :-1]).p_value > 1e-4
-    assert rounds.accepted_N.mean() == pytest.approx(acceptance, abs=4 * np.sqrt(0.25 / 400_000))
+    rounds = decide_rounds(rule, rows, 100_000, Uniforms(9))
+    inside = (rounds.tokens_N2 < V).all(axis=1)
+    outside = max(0.0, 1 - law[:, :V].sum())
+    assert (~inside).mean() == pytest.approx(outside, abs=4 * np.sqrt(outside / 100_000) + 1e-9)
+    assert ngram_test(rounds.tokens_N2[inside], law[:, :V] / law[:, :V].sum()).p_value > 1e-4
+    assert rounds.accepted_N.mean() == pytest.approx(acceptance, abs=4 * np.sqrt(0.25 / 100_000))
 
 
 def test_law_of_the_right_rule_is_the_targets():
-    draft_V, _ = stage().draft_tree("draft")
-    rows = Rows.of(
-        RoundRule(name="correct", source=""),
-        Place(target_V=stage().tree[0], target_VV=stage().tree[1], draft_V=draft_V),
-    )
+    rows = Rows.of(RoundRule(name="correct", source=""), stage().place())
     law, acceptance = round_law(RoundRule(name="correct", source=""), rows)
     assert np.abs(law[:, :-1] - rows.p_V[:, None] * rows.p_VV).max() < 1e-12
     assert acceptance == pytest.approx(rows.beta, abs=1e-12)
@@ -296,8 +359,15 @@ def test_false_alarms_of_the_right_rule():
         assert row["lo"] <= row["level"] <= row["hi"], row
 
 
-def test_level_is_strict():
-    assert LEVEL == 0.001
+def test_a_stale_hidden_state_changes_what_the_module_says():
+    """The tiny module is random, so that its acceptance can't show the fault; its proposals must."""
+    fault = next(fault for fault in wrong_states(TARGET_MODEL) if fault.name == "mtp-hidden-stale")
+    tokens, said = [*PROMPT, 2, 5], []
+    for drafter in (CAST.drafters["mtp"], fault.drafter(CAST.drafters["mtp"])):
+        drafting = drafter.open(ENGINES[0], Sampling(), 12)
+        drafting.observe(ENGINES[0].open(TARGET_MODEL, 12).forward(tokens[:-1], rows=1), len(tokens) - 1)
+        said.append(drafting.propose(tokens, 1, np.random.default_rng(0)).probs_GV[0])
+    assert np.abs(said[0] - said[1]).sum() > 0.01
 
 
 # --- texts of the target ---
@@ -360,7 +430,10 @@ def test_texts_foretell_what_rounds_accept():
 
 
 def test_judge_texts_leaves_broken_texts_to_the_accounts():
-    tree = laws(tree_logits(TARGET_MODEL, PROMPT, 1, V), Sampling())
+    tree, limits = tree_logits(TARGET_MODEL, PROMPT, 1, ALL), {"count": 2, "gamma": 1, "sampling": Sampling()}
     short = text_of([1], [(0, 0, 0)])
-    found = judge_texts([short], Reference(cast=CAST), "draft", PROMPT, tree, count=2, gamma=1, sampling=Sampling())
+    found = judge_texts([short], Reference(cast=CAST), "draft", PROMPT, tree, ALL, **limits)
     assert [(f.test, f.p_value) for f in found] == [("accounting", 0.0)]
+    idle = text_of([1, 2], [(0, 0, 0), (0, 0, 0)])
+    with pytest.raises(ValueError, match="draft made no proposal in 1 texts of 2 tokens at gamma 1"):
+        judge_texts([idle], Reference(cast=CAST), "draft", PROMPT, tree, ALL, **limits)

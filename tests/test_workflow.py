@@ -216,7 +216,10 @@ def test_values_that_change_places_are_noticed(study):
 
 
 def test_logic_reruns_the_stages_that_import_it(study, edit):
-    edit("workflow/specledger/experiments/acceptance.py", lambda text: text.replace("CHUNK = 5_000", "CHUNK = 4_000"))
+    edit(
+        "workflow/specledger/experiments/acceptance.py",
+        lambda text: text.replace("CHUNK_NUMBERS = 650_000", "CHUNK_NUMBERS = 640_000"),
+    )
     assert study.plan() == {"acceptance": 2, **AGGREGATES}
 
 

@@ -35,7 +35,7 @@ def prepared():
         context=config["model"]["context"],
         validation_fraction=config["corpus"]["validation_fraction"],
         prompt=config["corpus"]["prompt"],
-        positions=config["acceptance"]["positions"],
+        positions=config["acceptance"]["positions"] + 1,
     )
     return path, sha256(raw), device.startswith("cuda")
 

@@ -5,13 +5,13 @@ import numpy as np
 from specledger.commands import measuring
 from specledger.decoding.engines import engine
 from specledger.experiments.acceptance import choose_positions, judge, simulate
-from specledger.experiments.contexts import STREAM, context_rows
+from specledger.experiments.contexts import context_rows
 from specledger.experiments.reference import next_logits
 from specledger.experiments.texts import text_rows
 from specledger.foundation.progress import Progress
 from specledger.foundation.records import write_json, write_rows
 from specledger.sampling.distributions import Sampling, distribution
-from specledger.sampling.uniforms import Uniforms
+from specledger.sampling.uniforms import Uniforms, stream
 
 add_arguments = measuring.add_arguments
 
@@ -23,7 +23,9 @@ def run(options, log) -> None:
     label = f"acceptance seed {options.seed}"
     with Progress(label, total, log, unit="step") as progress:
         positions(options, settings, corpus, cast, sampling, progress)
-        places, contexts_CT = contexts_at(corpus, cast, settings["contexts"], STREAM)
+        places, contexts_CT = contexts_at(corpus, cast, settings["contexts"], after=settings["positions"])
+        if len(places) < settings["contexts"]:
+            log.say(f"acceptance: the validation text has room for {len(places)} of {settings['contexts']} contexts")
         shared = {"sampling": sampling, "seed": options.seed, "after_each": progress.advance}
         found = context_rows(cast, drafters, contexts_CT, places, draws=settings["context_draws"], **shared)
         write_rows(options.output / "contexts.csv", list(found))
@@ -33,25 +35,25 @@ def run(options, log) -> None:
     measuring.certify(options, settings, cast)
 
 
-def contexts_at(corpus, cast, count: int, stream: int) -> tuple[list[int], np.ndarray]:
+def contexts_at(corpus, cast, count: int, after: int) -> tuple[list[int], np.ndarray]:
     """Positions of the validation text, and the whole contexts before them [C, T]."""
     T = cast.target.config.context
-    places = choose_positions(len(corpus.validation), context=T, count=count, stream=stream)
+    places = choose_positions(len(corpus.validation), context=T, count=count, after=after)
     return places, np.stack([corpus.validation[place - T : place] for place in places]).astype(np.int64)
 
 
 def positions(options, settings: dict, corpus, cast, sampling: Sampling, progress) -> None:
     """draws.csv and position.json: few positions, many draws."""
-    places, contexts_CT = contexts_at(corpus, cast, settings["positions"], 0)
+    places, contexts_CT = contexts_at(corpus, cast, settings["positions"], after=0)
     p_CV = distribution(next_logits(cast.target, contexts_CT), sampling)
     q = {name: distribution(next_logits(cast.drafters[name], contexts_CT), sampling) for name in settings["drafters"]}
     rows, shown = [], []
     for index, (place, p_V) in enumerate(zip(places, p_CV, strict=True)):
         text, drafters = corpus.vocabulary.decode(contexts_CT[index].tolist()), {}
-        for number, (name, q_CV) in enumerate(q.items()):
-            seed, q_V = (options.seed, place, number), q_CV[index]
-            simulation = simulate(p_V, q_V, draws=settings["draws"], uniforms=Uniforms(*seed))
-            readings = judge(p_V, q_V, simulation, generator=np.random.default_rng(seed))
+        for name, q_CV in q.items():
+            key, q_V = ("positions", options.seed, place, name), q_CV[index]
+            simulation = simulate(p_V, q_V, draws=settings["draws"], uniforms=Uniforms(*key))
+            readings = judge(p_V, q_V, simulation, generator=stream(*key, "null"))
             where = {"seed": options.seed, "drafter": name, "position": place, "context": text}
             rows.append({**where, "temperature": sampling.temperature, **readings})
             counts = {"counts": simulation.counts_V.tolist(), **{key: readings[key] for key in ("draws", "accepted")}}

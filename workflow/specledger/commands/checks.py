@@ -5,7 +5,6 @@ from specledger.commands.folders import add_folder
 from specledger.decoding.engines import engine
 from specledger.experiments.checks import greedy_rows, prefix_rows
 from specledger.experiments.oracle import oracle_rows, random_cast
-from specledger.experiments.reference import depth_for
 from specledger.foundation.records import write_rows
 from specledger.models.storage import load_model
 from specledger.sampling.distributions import Sampling
@@ -41,11 +40,7 @@ def run(options, log) -> None:
 
 
 def oracle(seed: int, prompt: list[int], cast) -> list[dict]:
-    """Exact laws of blocks: of small random models up to gamma 3, and of this seed's at the prompt (gamma 2).
-
-    A text of more than 170 symbols has too many blocks of 3 for gamma 2, and gets gamma 1.
-    """
+    """Exact laws of blocks: of small random models up to gamma 3, and of this seed's at the prompt (gamma 2)."""
     random = oracle_rows(random_cast(SMALL, seed), [0, 1, 2], [1, 2, 3], model="random", sampling=Sampling())
-    gamma = depth_for(cast.target.config.vocabulary)
-    trained = oracle_rows(cast, prompt, [gamma], model="trained", sampling=Sampling())
+    trained = oracle_rows(cast, prompt, [2], model="trained", sampling=Sampling())
     return [{"seed": seed, **row} for row in random + trained]

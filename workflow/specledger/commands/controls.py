@@ -13,7 +13,7 @@ add_arguments = measuring.add_arguments
 def run(options, log) -> None:
     settings, corpus, cast = measuring.begin(options)
     stage = Stage.at(cast, corpus.prompt.tolist(), options.seed)
-    total = len(wrong_rules(stage.tree[1])) + len(wrong_decoders(cast.target))
+    total = len(wrong_rules(stage.draft_tree()[1])) + len(wrong_decoders(cast.target))
     asked = Texts(gamma=settings["gamma"], tokens=settings["tokens"], texts=settings["texts"])
     with Progress(f"controls seed {options.seed}", total, log, unit="decoder") as progress:
         rows = list(rule_rows(stage, draws=settings["draws"], after_each=progress.advance))
@@ -23,7 +23,7 @@ def run(options, log) -> None:
     write_rows(options.output / "false_alarms.csv", [{"seed": options.seed, **row} for row in alarms])
     measuring.certify(options, settings, cast)
     wrong = {row["rule"] for row in rows if row["expected"]}
-    missed = wrong - {row["rule"] for row in rows if row["caught"]}
+    missed = wrong - {row["rule"] for row in rows if row["expected"] and row["caught"]}
     log.say(
         f"controls seed {options.seed}: {len(wrong) - len(missed)} of {len(wrong)} faults that should be caught were"
     )

@@ -2,12 +2,14 @@
 
 from specledger.commands import measuring
 from specledger.decoding.engines import engine
-from specledger.experiments.reference import Reference, depth_for, tree_logits
+from specledger.experiments.reference import Reference, alphabet, tree_logits
 from specledger.experiments.remembered import Remembered
 from specledger.experiments.sequences import sequence_rows
 from specledger.foundation.progress import Progress
 from specledger.foundation.records import write_rows
 from specledger.sampling.distributions import Sampling
+
+DEPTH = 2  # pairs and triples are tested
 
 add_arguments = measuring.add_arguments
 
@@ -17,8 +19,8 @@ def run(options, log) -> None:
     prompt = corpus.prompt.tolist()
     samplings = [Sampling(**sampling) for sampling in settings["samplings"]]
     reference = Reference(cast=cast)
-    V = cast.target.config.vocabulary
-    tree = tree_logits(cast.target, prompt, depth_for(V, min(2, settings["tokens"] - 1)), V)
+    symbols_K = alphabet(cast.target, prompt)
+    tree = tree_logits(cast.target, prompt, DEPTH, symbols_K)
     rows = []
     total = len(settings["engines"]) * len(settings["drafters"]) * len(samplings)
     with Progress(f"sequences seed {options.seed}", total, log, unit="sample") as progress:
@@ -28,6 +30,7 @@ def run(options, log) -> None:
                 settings["drafters"],
                 prompt,
                 tree,
+                symbols_K,
                 Remembered(engine=engine(name)),
                 gamma=settings["gamma"],
                 count=settings["tokens"],

@@ -73,7 +73,7 @@ def sample(cast, corpus, executed, sampling: Sampling, seed: int) -> dict:
     """A text that the target drafts for itself with its MTP module, with how each character came about."""
     prompt = corpus.prompt.tolist()
     method = Method(engine=executed, drafter="mtp", gamma=1)
-    text = method.decode(cast, prompt, count=SAMPLE_TOKENS, sampling=sampling, uniforms=Uniforms(seed, 0))
+    text = method.decode(cast, prompt, count=SAMPLE_TOKENS, sampling=sampling, uniforms=Uniforms("sample", seed))
     return {
         "engine": executed.name,
         "drafter": "mtp",

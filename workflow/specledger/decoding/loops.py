@@ -70,12 +70,11 @@ def speculative(
         # The last token has been through no forward yet; what was computed after the rejection goes.
         session.rollback(len(tokens) - 1)
         drafting.observe(output, len(tokens) - 1)
-        accept_probs = tuple(verdict.accept_probs_NG[0].tolist())
-        rounds.append(
-            Round(drafted=drafted, accept_len=accept_len, draft_forwards=proposal.forwards, accept_probs=accept_probs)
-        )
+        rounds.append(Round(drafted, accept_len, proposal.forwards, verdict.accept_probs_NG[0]))
         clock.lap("accept")
-    return Generated(tokens=tokens[len(prompt) :], rounds=rounds, wall_s=clock.total(), phase_s=clock.seconds)
+    wall_s = clock.total()
+    rounds = [done._replace(accept_probs=tuple(done.accept_probs.tolist())) for done in rounds]
+    return Generated(tokens=tokens[len(prompt) :], rounds=rounds, wall_s=wall_s, phase_s=clock.seconds)
 
 
 def _verify_round(target_probs_GV: np.ndarray, proposal: Proposal, uniforms: Uniforms) -> Verdict:

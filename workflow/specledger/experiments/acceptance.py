@@ -14,8 +14,9 @@ from specledger.statistics.goodness import monte_carlo_fit, pooled_chisquare, to
 from specledger.statistics.power import detectable_leak, tv_bound
 from specledger.statistics.rates import wilson
 
-CHUNK = 5_000
+CHUNK_NUMBERS = 650_000  # a batch of draws, in probabilities
 RESAMPLES = 9_999
+MOST_RESAMPLED = 20_000_000  # counts that are held at once, of large vocabularies
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,8 +31,9 @@ def simulate(target_probs_V: np.ndarray, draft_probs_V: np.ndarray, *, draws: in
     """Propose from q, verify against p, and count the first token that comes out, `draws` times."""
     V = len(target_probs_V)
     counts_V, accepted = np.zeros(V, dtype=np.int64), 0
-    for start in range(0, draws, CHUNK):
-        N = min(CHUNK, draws - start)
+    chunk = max(1, CHUNK_NUMBERS // (2 * V))
+    for start in range(0, draws, chunk):
+        N = min(chunk, draws - start)
         proposed_N1 = draw(np.broadcast_to(draft_probs_V, (N, V)), uniforms.draft.random(N))[:, None]
         verdict = verify(
             np.broadcast_to(target_probs_V, (N, 2, V)),
@@ -53,7 +55,8 @@ def judge(p_V: np.ndarray, q_V: np.ndarray, simulation: Simulation, *, generator
     level .001 with power .9; `tv_bound` the largest TV that the measured statistic leaves room for (95%).
     """
     draws = int(simulation.counts_V.sum())
-    fit = monte_carlo_fit(simulation.counts_V, p_V, generator, resamples=RESAMPLES)
+    resamples = min(RESAMPLES, MOST_RESAMPLED // len(p_V))
+    fit = monte_carlo_fit(simulation.counts_V, p_V, generator, resamples=resamples)
     chi2, df, p_value = pooled_chisquare(simulation.counts_V, p_V)
     rate, tv_draft = wilson(simulation.accepted, draws), float(total_variation(q_V, p_V))
     leak = detectable_leak(p_V, q_V, draws) if df else None
@@ -76,12 +79,14 @@ def judge(p_V: np.ndarray, q_V: np.ndarray, simulation: Simulation, *, generator
         "detectable_leak": leak,
         "detectable_tv": None if leak is None else leak * tv_draft,
         "tv_bound": tv_bound(chi2, df, draws) if df else None,
-        "resamples": RESAMPLES,
+        "resamples": resamples,
     }
 
 
-def choose_positions(length: int, *, context: int, count: int, stream: int = 0) -> list[int]:
-    """`count` positions of a text of `length` tokens with a whole context before them; the same for all seeds."""
-    places = np.arange(context, length)
-    generator = np.random.default_rng(stream)
-    return sorted(int(i) for i in generator.choice(places, size=min(count, len(places)), replace=False))
+def choose_positions(length: int, *, context: int, count: int, after: int = 0) -> list[int]:
+    """At most `count` positions of a text of `length` tokens with a whole context before them.
+
+    The same for all seeds; `after` leaves out as many that another call has chosen.
+    """
+    shuffled = np.random.default_rng(0).permutation(np.arange(context, length))
+    return sorted(int(place) for place in shuffled[after : after + count])

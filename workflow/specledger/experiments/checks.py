@@ -49,7 +49,7 @@ def greedy_rows(
     """One row per engine, drafter and gamma: is greedy speculative decoding the same, token by token?"""
     for engine in engines:
         plain = autoregressive(
-            cast.target, prompt, count=count, engine=engine, sampling=GREEDY, uniforms=Uniforms(seed)
+            cast.target, prompt, count=count, engine=engine, sampling=GREEDY, uniforms=Uniforms("greedy", seed)
         ).tokens
         for name, choices in gammas.items():
             for gamma in choices:
@@ -61,7 +61,7 @@ def greedy_rows(
                     count=count,
                     engine=engine,
                     sampling=GREEDY,
-                    uniforms=Uniforms(seed),
+                    uniforms=Uniforms("greedy", seed),
                 ).tokens
                 parted = next((i for i, (a, b) in enumerate(zip(plain, tokens, strict=True)) if a != b), None)
                 yield {

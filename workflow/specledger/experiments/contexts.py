@@ -11,13 +11,12 @@ from specledger.experiments.acceptance import simulate
 from specledger.experiments.cast import Cast
 from specledger.experiments.reference import next_logits
 from specledger.sampling.distributions import Sampling, distribution
-from specledger.sampling.uniforms import Uniforms
+from specledger.sampling.uniforms import Uniforms, stream
 from specledger.sampling.verify import acceptance_probability
 from specledger.statistics.goodness import pooled_chisquare, total_variation
 
 PUBLISHED_DRAWS = 200_000
 NULL_SAMPLES = 1_000
-STREAM = 1  # positions of their own, not those that are drawn 200,000 times
 
 
 def null_band(p_V: np.ndarray, generator: np.random.Generator) -> tuple[float, float]:
@@ -42,12 +41,12 @@ def context_rows(
     """One row per drafter and context."""
     p_CV = distribution(next_logits(cast.target, contexts_CT), sampling)
     bands = [
-        null_band(p_V, np.random.default_rng((seed, 0, place))) for place, p_V in zip(positions, p_CV, strict=True)
+        null_band(p_V, stream("contexts", seed, place, "null")) for place, p_V in zip(positions, p_CV, strict=True)
     ]
-    for index, name in enumerate(drafters):
+    for name in drafters:
         q_CV = distribution(next_logits(cast.drafters[name], contexts_CT), sampling)
         for p_V, q_V, position, (lo, hi) in zip(p_CV, q_CV, positions, bands, strict=True):
-            found = simulate(p_V, q_V, draws=draws, uniforms=Uniforms(seed, STREAM, index, position))
+            found = simulate(p_V, q_V, draws=draws, uniforms=Uniforms("contexts", seed, name, position))
             chi2, df, p_value = pooled_chisquare(found.counts_V, p_V)
             yield {
                 "seed": seed,

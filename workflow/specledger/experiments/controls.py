@@ -10,40 +10,48 @@ from specledger.decoding.engines import engine
 from specledger.decoding.loops import speculative
 from specledger.experiments.cast import Cast
 from specledger.experiments.one_round import Place, Rows, decide_rounds, judge_rounds, powers, round_law
-from specledger.experiments.reference import Reference, depth_for, laws, tree_logits
+from specledger.experiments.reference import Reference, alphabet, tree_logits, within
 from specledger.experiments.remembered import Remembered
 from specledger.experiments.sequences import Finding, acceptance_test, judge_texts, ngram_test
 from specledger.experiments.wrong_decoders import WrongDecoder, wrong_decoders
 from specledger.experiments.wrong_rules import RoundRule, wrong_rules
 from specledger.sampling.distributions import Sampling, distribution
-from specledger.sampling.uniforms import Uniforms
+from specledger.sampling.uniforms import Uniforms, stream
 from specledger.statistics.rates import clopper_pearson
 
 LEVEL = 0.001
 SURE = 0.95  # a test is expected to see a fault where its power is at least this
 REPEATS = 5
+BEYOND_DOUBT = 1e-6  # four samples below it leave a power of .95 at LEVEL beyond doubt, which four below LEVEL don't
 FALSE_ALARM_LEVELS = (0.05, 0.01)
 FALSE_ALARM_CONFIDENCE = 0.999
 RESAMPLES = 9_999
-DECODERS, FALSE_ALARMS = 1_000, 2_000  # streams of uniforms of their own
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """Where the battery plays: the models, a prompt, the target's tree after it, and the battery's seed."""
+    """Where the battery plays: the models, a prompt, the target's tree of logits after it, and the seed."""
 
     cast: Cast
     prompt: list[int]
+    symbols_K: np.ndarray
     tree: list[np.ndarray]
     seed: int
 
     @classmethod
     def at(cls, cast: Cast, prompt: list[int], seed: int) -> "Stage":
-        V = cast.target.config.vocabulary
-        return cls(cast=cast, prompt=prompt, tree=tree_logits(cast.target, prompt, depth_for(V), V), seed=seed)
+        symbols_K = alphabet(cast.target, prompt)
+        tree = tree_logits(cast.target, prompt, 2, symbols_K)
+        return cls(cast=cast, prompt=prompt, symbols_K=symbols_K, tree=tree, seed=seed)
 
-    def draft_tree(self, drafter: str) -> list[np.ndarray]:
-        return tree_logits(self.cast.drafters[drafter], self.prompt, 1, self.cast.target.config.vocabulary)
+    def draft_tree(self) -> list[np.ndarray]:
+        """Logits of the draft model, of the alphabet alone."""
+        return within(tree_logits(self.cast.drafters["draft"], self.prompt, 1, self.symbols_K), self.symbols_K)
+
+    def place(self) -> Place:
+        """The round after the prompt, of the alphabet alone."""
+        target_V, target_VV = within(self.tree[:2], self.symbols_K)
+        return Place(target_V=target_V, target_VV=target_VV, draft_V=self.draft_tree()[0])
 
 
 def _row(finding: Finding, *, power: float | None, expected: bool, **about: object) -> dict:
@@ -61,15 +69,14 @@ def _row(finding: Finding, *, power: float | None, expected: bool, **about: obje
 
 def rule_rows(stage: Stage, *, draws: int, after_each: Callable[[], None]) -> Iterator[dict]:
     """One row per wrong rule and test, each with its exact power, with the draft model as drafter."""
-    draft_V, draft_VV = stage.draft_tree("draft")
-    place = Place(target_V=stage.tree[0], target_VV=stage.tree[1], draft_V=draft_V)
-    for index, rule in enumerate(wrong_rules(distribution(draft_VV, Sampling()))):
+    place = stage.place()
+    for index, rule in enumerate(wrong_rules(distribution(stage.draft_tree()[1], Sampling()))):
         rows = Rows.of(rule, place)
-        rounds = decide_rounds(rule, rows, draws, Uniforms(stage.seed, index))
+        rounds = decide_rounds(rule, rows, draws, Uniforms("rules", stage.seed, index))
         power = powers(*round_law(rule, rows), rows, draws, level=LEVEL)
         about = {"rule": rule.name, "source": rule.source, "kind": "rule", "drafter": "draft", "gamma": 1}
         about |= {"temperature": rule.sampling.temperature, "n": draws}
-        for finding in judge_rounds(rounds, rows, np.random.default_rng((stage.seed, index)), resamples=RESAMPLES):
+        for finding in judge_rounds(rounds, rows, stream("rules", stage.seed, index, "null"), resamples=RESAMPLES):
             known = power.get(finding.test)
             yield _row(finding, power=known, expected=known is not None and known >= SURE, **about)
         after_each()
@@ -97,33 +104,34 @@ def decoder_rows(stage: Stage, asked: Texts, *, after_each: Callable[[], None]) 
     """One row per wrong decoder and test: a first sample is judged, the others of `REPEATS` say the test's power.
 
     All decoders use the same uniforms, so that they differ by their faults alone. A declared test is
-    expected to see a fault where it did so in every sample but the first.
+    expected to see a fault where it did so beyond doubt in every sample but the first.
     """
     executed = Remembered(engine=engine("recompute"))
-    reference, rows = Reference(cast=stage.cast), laws(stage.tree, Sampling())
+    reference = Reference(cast=stage.cast)
     for fault in wrong_decoders(stage.cast.target):
         limit = stage.cast.drafters[fault.uses].max_gamma or asked.gamma
         used = replace(asked, gamma=min(asked.gamma, limit))
         limits = {"count": used.tokens, "gamma": used.gamma, "sampling": Sampling()}
         samples = []
         for repeat in range(REPEATS):
-            texts = decode_texts(stage, fault, used, Uniforms(stage.seed, DECODERS, repeat), executed)
-            samples.append(judge_texts(texts, reference, fault.uses, stage.prompt, rows, **limits))
+            texts = decode_texts(stage, fault, used, Uniforms("decoders", stage.seed, repeat), executed)
+            samples.append(
+                judge_texts(texts, reference, fault.uses, stage.prompt, stage.tree, stage.symbols_K, **limits)
+            )
         about = {"rule": fault.name, "source": fault.source, "kind": "decoder", "drafter": fault.uses}
         about |= {"gamma": used.gamma, "temperature": 1.0, "n": used.texts}
         for findings in zip(*samples, strict=True):
-            power = float(np.mean([finding.p_value < LEVEL for finding in findings[1:]]))
-            yield _row(findings[0], power=power, expected=findings[0].test in fault.sees and power >= SURE, **about)
+            p_values = np.array([finding.p_value for finding in findings[1:]])
+            expected = findings[0].test in fault.sees and bool((p_values < BEYOND_DOUBT).all())
+            yield _row(findings[0], power=float((p_values < LEVEL).mean()), expected=expected, **about)
         after_each()
 
 
 def false_alarm_rows(stage: Stage, *, repeats: int, draws: int) -> list[dict]:
     """How often the tests reject the right rule, one row per test and level."""
-    draft_V, _ = stage.draft_tree("draft")
-    place = Place(target_V=stage.tree[0], target_VV=stage.tree[1], draft_V=draft_V)
     rule = RoundRule(name="correct", source="")
-    rows = Rows.of(rule, place)
-    rounds = decide_rounds(rule, rows, repeats * draws, Uniforms(stage.seed, FALSE_ALARMS))
+    rows = Rows.of(rule, stage.place())
+    rounds = decide_rounds(rule, rows, repeats * draws, Uniforms("false alarms", stage.seed))
     found: dict[str, list[float]] = {}
     for repeat in range(repeats):
         part = slice(repeat * draws, (repeat + 1) * draws)

@@ -17,7 +17,7 @@ from specledger.sampling.verify import acceptance_probability
 from specledger.statistics.goodness import monte_carlo_fit
 from specledger.statistics.power import binomial_power, chisquare_power
 
-CHUNK = 5_000
+CHUNK_NUMBERS = 650_000  # a batch of rounds, in probabilities
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,21 +68,19 @@ def decide_rounds(rule: RoundRule, rows: Rows, count: int, uniforms: Uniforms) -
     """`count` rounds; after a rejection the second token is the target's own."""
     V = len(rows.p_V)
     tokens, accepted = [], []
-    for start in range(0, count, CHUNK):
-        N = min(CHUNK, count - start)
+    chunk = max(1, CHUNK_NUMBERS // (2 * V))
+    for start in range(0, count, chunk):
+        N = min(chunk, count - start)
         u_N = uniforms.draft.random(N)
         accept_N, extra_N, after_N = uniforms.accept.random(N), uniforms.extra.random(N), uniforms.extra.random(N)
         guess_N = draw(np.broadcast_to(rows.drawn_V, (N, V)), u_N)
         heard_N2V = np.stack([np.broadcast_to(rows.heard_V, (N, V)), rows.heard_VV[guess_N]], axis=1)
-        verdict = rule.decide(
-            heard_N2V,
-            np.broadcast_to(rows.declared_V, (N, 1, V)),
-            guess_N[:, None],
-            (u_N if rule.shares == "accept" else accept_N)[:, None],
-            u_N if rule.shares == "extra" else extra_N,
-        )
+        declared_N1V = np.broadcast_to(rows.declared_V, (N, 1, V))
+        decided = (heard_N2V, declared_N1V, guess_N[:, None], (u_N if rule.shares == "accept" else accept_N)[:, None])
+        verdict = rule.decide(*decided, extra_N)
         kept_N = verdict.accept_len_N == 1
-        first_N = np.where(kept_N, guess_N, verdict.token_N)
+        redrawn_N = rule.decide(*decided, u_N).token_N if rule.shares == "recovery" else verdict.token_N
+        first_N = np.where(kept_N, guess_N, redrawn_N)
         next_N = draw(rows.p_VV[np.minimum(first_N, V - 1)], after_N)
         tokens.append(np.stack([first_N, np.where(kept_N, verdict.token_N, next_N)], axis=1))
         accepted.append(kept_N)
@@ -108,7 +106,7 @@ def round_law(rule: RoundRule, rows: Rows) -> tuple[np.ndarray, float]:
     law = np.zeros((V, V + 1))
     for length, weight_S in ((0, reach_S * (1 - accept_S)), (1, reach_S * accept_S)):
         possible, cumulative_SV = token_law(*inputs, length)
-        if rule.shares == "extra":
+        if rule.shares == "recovery" and length == 0:
             cumulative_SV = np.clip((cumulative_SV - lo_S[:, None]) / (hi_S - lo_S)[:, None], 0, 1)
         mass_SV = np.where(possible[:, None], weight_S[:, None] * np.diff(cumulative_SV, axis=1, prepend=0.0), 0.0)
         if length == 0:

@@ -1,19 +1,20 @@
 """The exact law of a block: the acceptance rule integrated over its uniforms, with no draw and so no odds.
 
-A rule is a step function of each uniform. Its steps are found to the last bits by trying the rule on both
-sides of where they should be, and by bisection where they are not; from them follow the probabilities of all
-that it can do, and from those the joint law of the first gamma + 1 tokens. Shapes: S draft sequences
-(V^G), G proposals, V vocabulary, N rows that are tried at once.
+A rule should be a step function of each uniform. Its steps are found to the last bits by trying the rule on
+both sides of where they should be, and by bisection where they are not; the rule is then tried between its
+steps, at uniforms spread over [0, 1), and refused where it isn't the function that was found. From the steps
+follow the probabilities of all that it can do, and from those the joint law of the first gamma + 1 tokens.
+Shapes: S draft sequences (V^G), G proposals, V vocabulary, N rows that are tried at once.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import torch
 
 from specledger.decoding.drafters import Drafter, DraftModel, MTPDrafter, NGramDrafter
 from specledger.experiments.cast import Cast
-from specledger.experiments.reference import joint, laws, sequences_of, speaker_of, tree_logits
+from specledger.experiments.reference import alphabet, joint, laws, sequences_of, speaker_of, tree_logits, within
 from specledger.models.llama import Llama, LlamaConfig, initialise
 from specledger.models.mtp import MTPModule
 from specledger.models.ngram import NGram
@@ -24,7 +25,12 @@ Rule = Callable[..., Verdict]
 LARGEST_UNIFORM = np.nextafter(1.0, 0.0)
 HALF_BRACKET = 1e-14
 CHUNK = 4_000_000  # numbers of one batch of rows
-PROBES = 8
+PROBES = 64  # uniforms, spread evenly and moved at random, at which each row of a rule is tried
+NEAR = 1e-12
+
+
+class NotASteppedRule(ValueError):
+    """A rule that its steps don't describe, so that its law is not known."""
 
 
 def steps(holds: Callable[[np.ndarray, np.ndarray], np.ndarray], guess_N: np.ndarray) -> np.ndarray:
@@ -66,7 +72,18 @@ def acceptance_law(rule: Rule, p_SGV: np.ndarray, q_SGV: np.ndarray, draft_SG: n
             return rule(p_SGV[rows], q_SGV[rows], draft_SG[rows], uniforms, np.zeros(len(rows))).accept_len_N > g
 
         found[:, g] = steps(accepts, _guess_acceptance(p_SGV[:, g], q_SGV[:, g], draft_SG[:, g]))
+        for u_S in probes(S):
+            wrong_S = (accepts(np.arange(S), u_S) != (u_S < found[:, g])) & (np.abs(u_S - found[:, g]) > NEAR)
+            if wrong_S.any():
+                raise NotASteppedRule(f"acceptance is no step function of its uniform at {u_S[wrong_S][0]:.6f}")
     return found
+
+
+def probes(count: int) -> Iterator[np.ndarray]:
+    """Uniforms [count], one in each part of [0, 1), at random places of their own."""
+    generator = np.random.default_rng(0)
+    for part in range(PROBES):
+        yield (part + generator.random(count)) / PROBES
 
 
 def _guess_token_law(p_SGV: np.ndarray, q_SGV: np.ndarray, length: int) -> np.ndarray:
@@ -101,7 +118,7 @@ def token_law(
     """Which rounds can end after `length` proposals [S], and the cumulative law of the token that follows [S, V].
 
     Sequences with the same first `length` symbols should share that law, whatever was rejected: one of them is
-    integrated and the others are tried at `PROBES` uniforms; all are integrated where one of them differs.
+    integrated and all are tried at `PROBES` uniforms; all are integrated where one of them differs.
     """
     S, G = draft_SG.shape
     uniforms = np.zeros((S, G))
@@ -115,15 +132,24 @@ def token_law(
         return ends, cumulative_SV
     _, first, group = np.unique(draft_SG[possible, :length], axis=0, return_index=True, return_inverse=True)
     guess_SV = _guess_token_law(p_SGV, q_SGV, length)
-    shared = possible[first]
+    shared, some = possible[first], [array[possible] for array in inputs]
     found = _cumulative(rule, [array[shared] for array in inputs], guess_SV[shared])[group.reshape(-1)]
-    for u in np.random.default_rng(0).random(PROBES):
-        tokens = rule(*(array[possible] for array in inputs), np.full(possible.size, u)).token_N
-        if not np.array_equal(tokens, np.minimum((found <= u).sum(axis=1), found.shape[1] - 1)):
-            found = _cumulative(rule, [array[possible] for array in inputs], guess_SV[possible])
-            break
+    if not _describes(found, rule, some):
+        found = _cumulative(rule, some, guess_SV[possible])
+        if not _describes(found, rule, some):
+            raise NotASteppedRule("the token that follows is no step function of its uniform")
     cumulative_SV[possible] = found
     return ends, cumulative_SV
+
+
+def _describes(cumulative_SV: np.ndarray, rule: Rule, inputs: list[np.ndarray]) -> bool:
+    """Does the rule yield the tokens that these steps say, at every probe?"""
+    for u_S in probes(len(cumulative_SV)):
+        expected_S = (cumulative_SV <= u_S[:, None]).sum(axis=1)
+        near_S = (np.abs(cumulative_SV - u_S[:, None]) <= NEAR).any(axis=1)
+        if ((rule(*inputs, u_S).token_N != expected_S) & ~near_S).any():
+            return False
+    return True
 
 
 def block_law(rule: Rule, p: list[np.ndarray], q: list[np.ndarray], gamma: int) -> np.ndarray:
@@ -186,14 +212,18 @@ def random_cast(vocabulary: int, seed: int) -> Cast:
 
 
 def oracle_rows(cast: Cast, prompt: list[int], gammas: list[int], *, model: str, sampling: Sampling) -> list[dict]:
-    """One row per drafter and gamma that it was made for: how far the law of its block lies from the target's."""
-    V = cast.target.config.vocabulary
-    deepest = max(gammas)
-    p = laws(tree_logits(cast.target, prompt, deepest, V), sampling)
+    """One row per drafter and gamma that it was made for: how far the law of its block lies from the target's.
+
+    Of a large vocabulary the rows are those of its likeliest symbols alone.
+    """
+    symbols_K = alphabet(cast.target, prompt)
+    V = len(symbols_K)
+    p = laws(within(tree_logits(cast.target, prompt, max(gammas), symbols_K), symbols_K), sampling)
     rows = []
     for name, drafter in cast.drafters.items():
         allowed = [gamma for gamma in gammas if drafter.max_gamma is None or gamma <= drafter.max_gamma] or [1]
-        q = laws(tree_logits(speaker_of(cast, name), prompt, max(allowed) - 1, V), sampling)
+        logits = tree_logits(speaker_of(cast, name), prompt, max(allowed) - 1, symbols_K)
+        q = laws(within(logits, symbols_K), sampling)
         for gamma in allowed:
             found = deviation(p, q, gamma)
             row = {"drafter": name, "gamma": gamma, "vocabulary": V, "model": model, "blocks": V ** (gamma + 1)}

@@ -18,7 +18,8 @@ from specledger.sampling.distributions import Sampling, distribution
 
 TARGET = "target"
 CHUNK_TOKENS = 16_384
-MOST_CELLS = 5_000_000
+MOST_SYMBOLS = 170  # 170^3 is 5 million cells, and 170^2 contexts
+LIKELIEST = 64
 
 
 def _llama_logits(model: Llama, contexts_NT: torch.Tensor) -> torch.Tensor:
@@ -66,22 +67,56 @@ def sequences_of(vocabulary: int, length: int) -> np.ndarray:
     return np.array(found, dtype=np.int64).reshape(vocabulary**length, length)
 
 
-def depth_for(vocabulary: int, wanted: int = 2) -> int:
-    """How deep a tree of `vocabulary` symbols is enumerated: as wanted while its cells number at most 5 million.
+def alphabet(target: Llama, prompt: Sequence[int]) -> np.ndarray:
+    """The symbols [K] that are enumerated after `prompt`: all, or of more than 170 the 64 likeliest there."""
+    V = target.config.vocabulary
+    if V <= MOST_SYMBOLS:
+        return np.arange(V)
+    logits_V = next_logits(target, np.array([prompt], dtype=np.int64))[0]
+    return np.sort(np.argsort(-logits_V, kind="stable")[:LIKELIEST])
 
-    At least 1, since the bonus token shows only in pairs.
-    """
-    return max(1, max((d for d in range(wanted + 1) if vocabulary ** (d + 1) <= MOST_CELLS), default=1))
 
-
-def tree_logits(speaker: Llama | Drafter, prompt: Sequence[int], depth: int, vocabulary: int) -> list[np.ndarray]:
-    """Logits after the prompt and every continuation of it: entry d is [V] * d + [V], d from 0 to `depth`."""
-    found = []
+def tree_logits(speaker: Llama | Drafter, prompt: Sequence[int], depth: int, symbols_K: np.ndarray) -> list[np.ndarray]:
+    """Logits after the prompt and every continuation in the alphabet: entry d is [K] * d + [V], d from 0 to `depth`."""
+    found, K = [], len(symbols_K)
     for d in range(depth + 1):
-        tails = sequences_of(vocabulary, d)
+        tails = symbols_K[sequences_of(K, d)]
         contexts_NT = np.concatenate([np.tile(np.asarray(prompt, dtype=np.int64), (len(tails), 1)), tails], axis=1)
-        found.append(next_logits(speaker, contexts_NT).reshape((vocabulary,) * (d + 1)))
+        found.append(next_logits(speaker, contexts_NT).reshape((K,) * d + (-1,)))
     return found
+
+
+def within(logits: list[np.ndarray], symbols_K: np.ndarray) -> list[np.ndarray]:
+    """A tree of logits of the alphabet alone, [K] * d + [K]: a smaller problem made of the same rows."""
+    return [rows[..., symbols_K] for rows in logits]
+
+
+def lumped(rows: list[np.ndarray], symbols_K: np.ndarray) -> list[np.ndarray]:
+    """A tree of distributions with all other symbols as one more, [K + 1] * d + [K + 1], which nothing follows.
+
+    Where the alphabet is whole there are no others, and the tree stays as it is.
+    """
+    K = len(symbols_K)
+    if rows[0].shape[-1] == K:
+        return rows
+    found = []
+    for d, full in enumerate(rows):
+        inside = full[..., symbols_K]
+        known = np.concatenate([inside, np.maximum(1 - inside.sum(axis=-1, keepdims=True), 0.0)], axis=-1)
+        tree = np.zeros((K + 1,) * (d + 1))
+        tree[..., K] = 1.0
+        tree[(slice(K),) * d] = known
+        found.append(tree)
+    return found
+
+
+def cells_of(tokens_NL: np.ndarray, symbols_K: np.ndarray, vocabulary: int) -> np.ndarray:
+    """Texts in the symbols of a lumped tree [N, L]: from the first other symbol on, all are "other"."""
+    place_V = np.full(vocabulary, len(symbols_K))
+    place_V[symbols_K] = np.arange(len(symbols_K))
+    found_NL = place_V[tokens_NL]
+    other_NL = np.maximum.accumulate(found_NL == len(symbols_K), axis=1)
+    return np.where(other_NL, len(symbols_K), found_NL)
 
 
 def laws(logits: list[np.ndarray], sampling: Sampling) -> list[np.ndarray]:

@@ -22,6 +22,7 @@ class Moment:
 
     fresh: Callable[[], Any]
     answer: Any = None
+    asked: tuple = ()  # kept, since an output is told by its identity
     after: dict[tuple, "Moment"] = field(default_factory=dict)
 
 
@@ -43,7 +44,7 @@ class RememberedSession:
         if known is None:
             session = self.moment.fresh()
             answer = session.forward(*arguments, **named)
-            known = self.moment.after[key] = Moment(fresh=copies(session, self.models), answer=answer)
+            known = self.moment.after[key] = Moment(fresh=copies(session, self.models), answer=answer, asked=arguments)
         self.moment = known
         return known.answer
 
@@ -63,7 +64,7 @@ class RememberedSession:
 
 
 def _told(value: Sequence[int] | Output | int) -> Any:
-    """What tells an argument apart; an output by its identity, since the session that gave it keeps it."""
+    """What tells an argument apart; an output by its identity, which the moment keeps alive."""
     if isinstance(value, int):
         return value
     return id(value) if isinstance(value, Output) else tuple(value)

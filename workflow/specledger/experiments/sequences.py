@@ -6,24 +6,22 @@ the identities that counters must keep. Shapes: N texts, L tokens of each, V voc
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import islice, product
 
 import numpy as np
 from scipy import stats
 
 from specledger.decoding.counts import Generated
-from specledger.decoding.engines import CONTEXT_RULES
 from specledger.decoding.loops import speculative
-from specledger.experiments.reference import TARGET, Reference, joint, laws
+from specledger.experiments.reference import TARGET, Reference, cells_of, joint, laws, lumped
 from specledger.experiments.remembered import Remembered
 from specledger.sampling.distributions import Sampling, distribution
 from specledger.sampling.uniforms import Uniforms
 from specledger.sampling.verify import acceptance_probability
 from specledger.statistics.goodness import pooled_chisquare
 
-ENGINES = tuple(CONTEXT_RULES)
-STREAM = 4_000  # uniforms of their own
+NEAR = 1e-5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +29,7 @@ class Finding:
     """One test of one sample: its statistic, degrees of freedom (None where it has none) and p-value."""
 
     test: str
-    statistic: float
+    statistic: float | None
     df: int | None
     p_value: float
 
@@ -53,7 +51,7 @@ def acceptance_test(accepted_E: np.ndarray, beta_E: np.ndarray) -> Finding:
     spread = float(np.sqrt((beta_E * (1 - beta_E)).sum()))
     excess = float((accepted_E - beta_E).sum())
     if spread < 1e-9:  # beta is 0 or 1 everywhere: any difference settles the matter
-        return Finding(test="acceptance", statistic=excess, df=None, p_value=1.0 if abs(excess) < 1e-6 else 0.0)
+        return Finding(test="acceptance", statistic=None, df=None, p_value=1.0 if abs(excess) < 1e-6 else 0.0)
     z = excess / spread
     return Finding(test="acceptance", statistic=z, df=None, p_value=float(2 * stats.norm.sf(abs(z))))
 
@@ -94,23 +92,66 @@ def judge_texts(
     reference: Reference,
     drafter: str,
     prompt: list[int],
-    rows: list[np.ndarray],
+    tree: list[np.ndarray],
+    symbols_K: np.ndarray,
     *,
     count: int,
     gamma: int,
     sampling: Sampling,
 ) -> list[Finding]:
-    """Every test of a sample of texts of one decoder; `rows` is the target's tree of distributions."""
-    V = len(rows[0])
+    """Every test of a sample of texts of one decoder; `tree` holds the target's logits, [K] * d + [V]."""
+    V = tree[0].shape[-1]
     limits = {"count": count, "gamma": gamma, "vocabulary": V}
     whole = [text for text in texts if len(text.tokens) >= count and max(text.tokens) < V]
     tokens_NL = np.array([text.tokens[:count] for text in whole], dtype=np.int64).reshape(-1, count)
-    findings = [ngram_test(tokens_NL, joint(rows, n)) for n in range(2, min(count, len(rows)) + 1)] if whole else []
+    findings = ngram_tests(tokens_NL, tree, symbols_K, sampling) if whole else []
     examined = [pair for text in whole for pair in examined_proposals(prompt, text)]
+    if whole and not examined:
+        raise ValueError(f"{drafter} made no proposal in {len(whole)} texts of {count} tokens at gamma {gamma}")
     if examined:
         prefixes, accepted = zip(*examined, strict=True)
         findings.append(acceptance_test(np.array(accepted), betas(reference, drafter, prefixes, sampling)))
     return [*findings, accounting_test(texts, **limits)]
+
+
+def ngram_tests(
+    tokens_NL: np.ndarray, tree: list[np.ndarray], symbols_K: np.ndarray, sampling: Sampling
+) -> list[Finding]:
+    """The tests of 2-grams up to the tree's depth, of texts that pass no prefix whose cut a rounding decides."""
+    V = tree[0].shape[-1]
+    rows = lumped(laws(tree, sampling), symbols_K)
+    cells_NL = cells_of(tokens_NL, symbols_K, V)
+    doubtful = [near_a_cut(logits, sampling) for logits in tree]
+    findings = []
+    for n in range(2, min(tokens_NL.shape[1], len(tree)) + 1):
+        law, clear_N = joint(rows, n), np.ones(len(cells_NL), dtype=bool)
+        for d, near in enumerate(doubtful[:n]):
+            padded = np.pad(near, (0, rows[0].shape[-1] - len(symbols_K))) if d else near
+            law = np.where(padded.reshape(padded.shape + (1,) * (n - d)), 0.0, law)
+            clear_N &= ~padded[tuple(cells_NL[:, :d].T)]
+        if clear_N.any():
+            findings.append(ngram_test(cells_NL[clear_N], law / law.sum()))
+    return findings
+
+
+def near_a_cut(logits: np.ndarray, sampling: Sampling) -> np.ndarray:
+    """[...] of logits [..., V]: would a change of 1e-5 in the probabilities let top-k or top-p keep other symbols?
+
+    Decoders and the reference round differently; where such a cut hangs on it, a symbol is impossible to one
+    and possible to the other. Whether it does depends on the prefix alone, so that leaving these prefixes out
+    biases nothing.
+    """
+    whole = np.sort(distribution(logits, replace(sampling, top_k=None, top_p=None)), axis=-1)[..., ::-1]
+    near = np.zeros(whole.shape[:-1], dtype=bool)
+    if sampling.temperature == 0:
+        two = np.sort(distribution(logits, Sampling()), axis=-1)[..., -2:]
+        return two[..., 1] - two[..., 0] < NEAR
+    if sampling.top_k is not None and sampling.top_k < whole.shape[-1]:
+        near |= whole[..., sampling.top_k - 1] - whole[..., sampling.top_k] < NEAR
+        whole = whole[..., : sampling.top_k] / whole[..., : sampling.top_k].sum(axis=-1, keepdims=True)
+    if sampling.top_p is not None:
+        near |= (np.abs(np.cumsum(whole, axis=-1) - sampling.top_p) < NEAR).any(axis=-1)
+    return near
 
 
 def sequence_rows(
@@ -118,6 +159,7 @@ def sequence_rows(
     drafters: Sequence[str],
     prompt: list[int],
     tree: list[np.ndarray],
+    symbols_K: np.ndarray,
     engine: Remembered,
     *,
     gamma: int,
@@ -133,11 +175,11 @@ def sequence_rows(
         drafter = reference.cast.drafters[name]
         used = min(gamma, drafter.max_gamma or gamma)
         limits = {"gamma": used, "count": count, "sampling": sampling}
-        uniforms = Uniforms(seed, STREAM, ENGINES.index(engine.name), index)
+        uniforms = Uniforms("sequences", seed, engine.name, index)
         found = [speculative(target, drafter, prompt, engine=engine, uniforms=uniforms, **limits) for _ in range(texts)]
         about = {"seed": seed, "engine": engine.name, "context_rule": engine.context_rule, "drafter": name}
         about |= {"gamma": used, **asdict(sampling), "texts": texts, "tokens": count}
-        for finding in judge_texts(found, reference, name, prompt, laws(tree, sampling), **limits):
+        for finding in judge_texts(found, reference, name, prompt, tree, symbols_K, **limits):
             yield {**about, **asdict(finding)}
         after_each()
 

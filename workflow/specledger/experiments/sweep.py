@@ -3,17 +3,14 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-import numpy as np
-
 from specledger.decoding.counts import Generated
 from specledger.decoding.engines import Engine
 from specledger.decoding.loops import autoregressive, speculative
 from specledger.experiments.cast import Cast
 from specledger.sampling.distributions import Sampling
-from specledger.sampling.uniforms import Uniforms
+from specledger.sampling.uniforms import Uniforms, stream
 
 PLAIN = "none"
-WARMUP = 2**31  # a stream of its own: the warm-up's texts are not those that are measured
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,12 +62,12 @@ def measure(
 ) -> Iterator[tuple[dict, Generated]]:
     """One row per text, and the text: each repeat decodes with every method once, in an order of its own."""
     for method in methods:
-        method.decode(cast, prompt, count=warmup, sampling=sampling, uniforms=Uniforms(seed, WARMUP))
-    shuffler = np.random.default_rng(seed)
+        method.decode(cast, prompt, count=warmup, sampling=sampling, uniforms=Uniforms("warm-up", seed))
+    shuffler = stream("order", seed)
     for repeat in range(1, repeats + 1):
         for order, index in enumerate(shuffler.permutation(len(methods)), start=1):
             method = methods[index]
-            text = method.decode(cast, prompt, count=count, sampling=sampling, uniforms=Uniforms(seed, repeat))
+            text = method.decode(cast, prompt, count=count, sampling=sampling, uniforms=Uniforms("sweep", seed, repeat))
             row = {
                 "seed": seed,
                 "repeat": repeat,

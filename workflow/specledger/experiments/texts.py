@@ -20,8 +20,6 @@ from specledger.sampling.distributions import Sampling, distribution
 from specledger.sampling.uniforms import Uniforms
 from specledger.sampling.verify import acceptance_probability
 
-STREAM = 3_000  # uniforms of their own
-
 
 @torch.inference_mode()
 def logits_along(speaker, engine: Engine, tokens: list[int]) -> np.ndarray:
@@ -58,7 +56,7 @@ def text_rows(
 ) -> Iterator[dict]:
     """One row per text, drafter and position: beta there, and how likely its token was to be an accepted guess."""
     for number in range(1, texts + 1):
-        uniforms = Uniforms(seed, STREAM, number)
+        uniforms = Uniforms("texts", seed, number)
         text = autoregressive(cast.target, prompt, count=tokens, engine=engine, sampling=sampling, uniforms=uniforms)
         whole = prompt + text.tokens
         first = max(len(prompt), 2)

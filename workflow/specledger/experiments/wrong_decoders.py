@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import torch
 
 from specledger.decoding.counts import Generated
 from specledger.decoding.drafters import Drafter, Proposal
@@ -146,7 +147,7 @@ class StaleHidden:
         observe = session.observe
 
         def stale(output: Output, length: int) -> None:
-            hidden_TD = output.hidden_TD.roll(1, dims=0)
+            hidden_TD = torch.cat((output.hidden_TD[:1], output.hidden_TD[:-1]))
             observe(Output(logits_TV=output.logits_TV, hidden_TD=hidden_TD, first=output.first), length)
 
         session.observe = stale

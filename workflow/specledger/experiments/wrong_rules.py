@@ -27,7 +27,7 @@ def honest_draft(logits: np.ndarray, sampling: Sampling) -> tuple[np.ndarray, np
 class RoundRule:
     """How a round is decided, what its proposals are drawn from, and which uniforms it uses twice.
 
-    `shares` is "accept" or "extra" where that uniform is the one that drew the proposal. `hears` turns
+    `shares` is "accept" or "recovery" where that uniform is the one that drew the proposal. `hears` turns
     the target's logits into what the rule takes for p. `lossless` marks a rule that keeps p by its
     construction but is no step function of its uniforms: its acceptance is sum p q.
     """
@@ -141,7 +141,7 @@ def wrong_draws(draft_after_VV: np.ndarray) -> list[RoundRule]:
         RoundRule(name="bonus-row-before", source=SLIP, decide=row_before),
         RoundRule(name="bonus-from-draft", source=SLIP, decide=from_draft),
         RoundRule(name="uniform-draft-accept", source=SLIP, shares="accept"),
-        RoundRule(name="uniform-draft-recovery", source="vLLM PR #54282", shares="extra"),
+        RoundRule(name="uniform-draft-recovery", source="vLLM PR #54282", shares="recovery"),
         RoundRule(name="row-not-a-number", source="vLLM PR #45060", decide=_past_the_vocabulary),
     ]
 
@@ -155,7 +155,11 @@ def wrong_drafts() -> list[RoundRule]:
 
     return [
         rule("draft-greedy", lambda z, s: distribution(z, GREEDY), "transformers #32867"),
-        rule("draft-top-k", lambda z, s: distribution(z, replace(s, top_k=10)), "transformers #47932"),
+        rule(
+            "draft-top-k",
+            lambda z, s: distribution(z, replace(s, top_k=min(10, z.shape[-1] // 2))),
+            "transformers #47932",
+        ),
         rule("draft-colder", lambda z, s: distribution(z, replace(s, temperature=0.9)), SLIP),
         rule("draft-ignores-temperature", lambda z, s: distribution(z, WHOLE), "z-lab/dflash #74", COLD),
         rule("draft-bfloat16", lambda z, s: distribution(bfloat16(z), s), "DeepSpec #31"),

@@ -145,11 +145,15 @@ def _check_checks(config: dict) -> None:
 
 def _check_sequences(config: dict) -> None:
     gamma, context = config["sequences"]["gamma"], config["model"]["context"]
+    prompt, least = len(config["corpus"]["prompt"]), max(gamma + 1, 3)
+    if prompt + least + gamma > context:
+        refuse("corpus.prompt", config["corpus"]["prompt"], f"must have at most {context - least - gamma} characters")
     for key in ("sequences", "controls"):
         tokens = config[key]["tokens"]
-        if tokens < gamma + 1:
-            refuse(f"{key}.tokens", tokens, f"must be at least sequences.gamma {gamma} + 1, to show the bonus token")
-        room = context - len(config["corpus"]["prompt"]) - gamma
+        if tokens < least:
+            why = "to show the bonus token, and to let an MTP module draft"
+            refuse(f"{key}.tokens", tokens, f"must be at least {least} (sequences.gamma {gamma} + 1, and 3), {why}")
+        room = context - prompt - gamma
         if tokens > room:
             refuse(f"{key}.tokens", tokens, f"must be at most {room} (model.context {context} - prompt - gamma)")
 
