@@ -218,7 +218,7 @@ def _summary(folder: Path, rows: list[dict], ledger: list[dict], seeds: tuple[in
             "most_tokens": {key: most[key] for key in ("drafter", "gamma", "engine", "tokens_per_round")},
             "interval": {"method": "t over seeds", "level": 0.95, "n": n},
             "prefix_max": 2.4e-6, "prefix_max_float64": 3.6e-15, "greedy_identical": checks, "greedy_total": checks,
-            "acceptance_rows": 12 * n, "acceptance_rejected": 0,
+            "acceptance_rows": 12 * n, "acceptance_tested": 12 * n, "acceptance_rejected": 0,
             "c": {engine: {"draft": 0.29, "mtp": 0.34, "ngram": 0.011} for engine in ENGINES},
             **evidence,
         },

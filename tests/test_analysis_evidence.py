@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
-from specledger.analysis import evidence, measures_rule
+from specledger.analysis import evidence, measures_rule, summary
 from specledger.analysis.differences import differences_table, equivalence_summary, verdict
 from specledger.analysis.measures import MEASURES
 from specledger.foundation.errors import UserError
@@ -95,6 +95,13 @@ def test_a_rejection_where_acceptance_is_certain_settles_the_matter():
     assert table.loc[0, "p_value"] == 0
 
 
+def test_a_seed_without_a_z_is_left_out():
+    cells = [(1.0, np.nan, 0.32), (np.nan, np.nan, 1.0), (2.0, np.nan, 0.046)]
+    table = evidence.sequences_table(sequence_rows("acceptance", cells))
+    assert table.loc[0, "statistic"] == pytest.approx(3 / np.sqrt(2)) and table.loc[0, "seeds"] == 3
+    assert np.isnan(evidence.sequences_table(sequence_rows("acceptance", cells[1:2])).loc[0, "p_value"])
+
+
 def control_rows(rule: str, tests: list[tuple]) -> list[dict]:
     about = {"seed": 1, "rule": rule, "source": "paper", "kind": "rule", "drafter": "draft", "gamma": 1}
     names = ("test", "p_value", "power", "expected", "caught")
@@ -117,6 +124,24 @@ def test_controls_by_hand():
     assert list(table["expected_caught"]) == [False, True, False, True]
     assert list(table["caught"]) == [False, True, False, False]
     assert table.loc[2, "power"] == 0.002 and table["caught_by"].isna().tolist() == [True, False, True, True]
+
+
+def test_only_an_expected_test_catches_what_is_expected():
+    """And where none is expected, any test does."""
+    rows = control_rows("leak", [("1-gram", 0.4, 0.96, True, False), ("acceptance", 1e-9, 0.2, False, True)])
+    rows += control_rows("bf16 draft", [("1-gram", 1e-5, 0.002, False, True)])
+    table = evidence.controls_table(pd.DataFrame(rows)).set_index("rule")
+    assert list(table["caught"]) == [False, True] and table.loc["leak", "caught_by"] == "acceptance"
+
+
+@pytest.mark.parametrize(("least", "caught"), [(0.0004, False), (0.0002, True)])
+def test_the_right_rule_is_rejected_only_after_holm(least, caught):
+    """Four tests in its two rows: .0004 fell below .001 by chance."""
+    first = control_rows("correct", [("1-gram", least, 0.001, False, True), ("acceptance", 0.5, 0.001, False, False)])
+    second = control_rows("correct", [("2-gram", 0.3, 0.001, False, False), ("3-gram", 0.8, 0.001, False, False)])
+    frame = pd.DataFrame(first + [row | {"kind": "decoder"} for row in second])
+    table = evidence.controls_table(frame)
+    assert list(table["caught"]) == [caught, False] and table.loc[0, "caught_by"] == "1-gram"
 
 
 def test_the_summary_counts_broken_rules_only():
@@ -180,14 +205,42 @@ def test_the_share_of_plausible_contexts_is_clustered_by_context():
     assert found.lo == pytest.approx(0.5 - half) and found.interval == "cluster t by context, 95%, n = 3"
 
 
+@pytest.mark.parametrize(
+    ("distance", "value", "end"), [(0.0005, 1.0, 0.025 ** (1 / 3)), (0.01, 0.0, 1 - 0.025 ** (1 / 3))]
+)
+def test_a_share_of_none_or_all_has_an_exact_interval(distance, value, end):
+    frame = pd.concat([contexts({"draft": [0.5] * 3}, seed=seed) for seed in (1, 2)])
+    found = MEASURES["plausible_share"](nothing_but(contexts=frame), distance=distance)
+    assert found.value == value and pytest.approx(end) in (found.lo, found.hi)
+    assert found.interval == "Clopper-Pearson over contexts, 95%, n = 3"
+
+
 def test_rejections_are_counted_where_they_are_asked_for():
     frames = {"acceptance": pd.DataFrame({"p_value": [0.5, 1e-9]}), "contexts": contexts({"draft": [1e-9, 1e-9, 0.4]})}
-    found = nothing_but(**frames, sequences=pd.DataFrame({"holm_p": [0.0, 0.5]}))
+    found = nothing_but(**frames, sequences=pd.DataFrame({"p_value": [0.0, 0.5, np.nan]}))
     rejected = MEASURES["rejected"]
     assert [rejected(found, level=0.001, of=of).value for of in ("positions", "contexts", "decoders")] == [1, 2, 1]
     assert "3 contexts by drafter" in rejected(found, level=0.001, of="contexts").interval
     with pytest.raises(UserError, match="must be one of"):
         rejected(found, level=0.001, of="texts")
+    assert "count over 2 tests" in rejected(found, level=0.001, of="decoders").interval
+
+
+def test_nothing_tested_is_nothing_shown():
+    """At temperature 0 a symbol is certain: no degree of freedom, no p-value, and acceptance 0 or 1."""
+    frame = contexts({"draft": [0.5, 0.5]}, chi2=0.0, df=0, p_value=np.nan, beta=1.0, accepted=5000)
+    found = nothing_but(acceptance=frame, contexts=frame, sequences=frame)
+    for of in ("positions", "contexts", "decoders"):
+        assert MEASURES["rejected"](found, level=0.001, of=of) is None
+    assert MEASURES["contexts_p_value"](found) is None
+    assert MEASURES["acceptance_rejected"](found, level=0.001) is None
+    assert summary.rejected(frame["p_value"]) is None and summary.tested(frame["p_value"]) == 0
+    row = evidence.contexts_table(frame).iloc[0]
+    assert (row["contexts"], row["tested"]) == (2, 0) and pd.isna(row["holm_rejected"]) and pd.isna(row["sum_p"])
+    impossible = frame.assign(chi2=np.inf, p_value=0.0, accepted=4999)
+    found = nothing_but(acceptance=impossible, contexts=impossible)
+    assert MEASURES["contexts_p_value"](found).value == 0 and MEASURES["rejected"](found, level=0.001).value == 2
+    assert MEASURES["acceptance_rejected"](found, level=0.001).value == 4
 
 
 def test_acceptance_is_held_against_the_overlap():
@@ -202,9 +255,6 @@ def test_acceptance_is_held_against_the_overlap():
 def test_the_quantities_that_need_no_sampling():
     blocks = pd.DataFrame({"blocks": [64], "max_abs_deviation": [2e-16], "seeds": [3]})
     assert MEASURES["oracle"](nothing_but(oracle=blocks)).value == 2e-16
-    found = MEASURES["emitted"](nothing_but(), p=0.0062, q=0.0489)
-    assert found.value == 0.0062 and "0 after a rejection" in found.interval
-    assert MEASURES["emitted"](nothing_but(), p=0.5, q=0.2).value == pytest.approx(0.5)
     assert MEASURES["tv_bound"](nothing_but(acceptance=pd.DataFrame({"tv_bound": [0.004, np.nan]}))).value == 0.004
     together = MEASURES["contexts_p_value"](nothing_but(contexts=contexts({"draft": [0.3]})))
     assert together.value == pytest.approx(0.3)

@@ -75,7 +75,7 @@ def test_oracle_and_false_alarms_show_the_tables(made, text):
 
 def test_many_positions_show_both_families(made, text):
     for row, shown in zip(table(made, "contexts"), cells(text, "proof-contexts"), strict=True):
-        assert shown[1] == row["contexts"]
+        assert shown[1] == row["tested"]
         assert shown[2:4] == [formats.p_value(float(row[key])) for key in ("fisher_p", "sum_p")]
         assert shown[4:6] == [row["holm_rejected"], row["bh_rejected"]]
 

@@ -96,6 +96,9 @@ def test_pools_reach_the_minimum():
 
 def test_pools_fold_a_short_rest_back():
     assert goodness.pool_cells([1.0, 1.0, 1.0]).tolist() == [0, 0, 0]
+    # 3 + 3 and the 9 are pools, and the last 4 are too few for a third: they join the 6.
+    assert goodness.pool_cells([3.0, 3.0, 4.0, 9.0]).tolist() == [0, 0, 0, 1]
+    assert goodness.pool_cells([900.0, 1.0, 7.0]).tolist() == [1, 0, 0]
 
 
 def test_pooled_chisquare_holds_its_size():
@@ -123,15 +126,20 @@ def test_one_pool_tests_nothing():
 
 def loop_of_pools(expected, minimum=5.0):
     """What pool_cells says, cell by cell."""
-    pools = np.zeros(len(expected), dtype=int)
-    pool, total = 0, 0.0
+    groups, sums = [[]], [0.0]
     for cell in np.argsort(expected, kind="stable"):
-        if total >= minimum:
-            pool, total = pool + 1, 0.0
-        pools[cell] = pool
-        total += expected[cell]
-    if total < minimum and pool > 0:
-        pools[pools == pool] = pool - 1
+        if groups[-1] and (sums[-1] >= minimum or expected[cell] >= minimum):
+            groups.append([])
+            sums.append(0.0)
+        groups[-1].append(cell)
+        sums[-1] += expected[cell]
+    rest = next((place for place, total in enumerate(sums) if total < minimum), None)
+    if rest is not None and len(groups) > 1:
+        short, _ = groups.pop(rest), sums.pop(rest)
+        groups[int(np.argmin(sums))] += short
+    pools = np.zeros(len(expected), dtype=int)
+    for place, cells in enumerate(groups):
+        pools[cells] = place
     return pools
 
 

@@ -145,7 +145,7 @@ def decide(claim: Claim, measured: Measured | None, *, quick: bool) -> rules.Ver
     if claim.comparable is not None:
         return rules.Verdict(verdict=rules.NOT_COMPARABLE, reason=claim.comparable)
     if measured is None:
-        return rules.Verdict(verdict=rules.INCONCLUSIVE, reason="this study does not measure it")
+        return rules.Verdict(verdict=rules.INCONCLUSIVE, reason="nothing could be tested or measured in this study")
     if quick and claim.trained:
         return rules.Verdict(
             verdict=rules.INCONCLUSIVE,

@@ -6,14 +6,15 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from specledger.analysis import evidence as tables
+from specledger.analysis import summary
 from specledger.analysis.measures import MEAN, MEASURES, Evidence, Measured, exact, measure, measured, over_seeds
-from specledger.analysis.summary import rejected_rows
 from specledger.foundation.errors import UserError
 from specledger.statistics import intervals
-from specledger.statistics.families import holm, summed_chisquare
-from specledger.statistics.rates import cluster_t
+from specledger.statistics.families import summed_chisquare
+from specledger.statistics.rates import clopper_pearson, cluster_t
 
 __all__ = ["MEASURES"]
+CERTAIN = 1e-12  # a sum of min(p, q) so near to 0 or 1 is one
 POSITIONS, CONTEXTS, DECODERS = "positions", "contexts", "decoders"
 
 
@@ -39,32 +40,30 @@ def oracle(evidence: Evidence) -> Measured:
 
 
 @measure
-def emitted(evidence: Evidence, *, p: float, q: float) -> Measured:
-    """A symbol's probability of coming out: accepted, min(p, q), or after a rejection, max(0, p - q)."""
-    accepted, residual = min(p, q), max(0.0, p - q)
-    return exact(accepted + residual, f"exact, {accepted:g} as a draft and {residual:g} after a rejection")
+def rejected(evidence: Evidence, *, level: float, of: str = POSITIONS) -> Measured | None:
+    """How many positions, contexts or tests of complete decoders depart from the target at `level` after Holm.
 
-
-@measure
-def rejected(evidence: Evidence, *, level: float, of: str = POSITIONS) -> Measured:
-    """How many positions, contexts or tests of complete decoders depart from the target at `level` after Holm."""
-    if of == DECODERS:
-        count, size = int((evidence.sequences["holm_p"] < level).sum()), len(evidence.sequences)
-        return exact(count, f"count over {size} tests of complete decoders, at {level:g} after Holm")
-    if of not in (POSITIONS, CONTEXTS):
-        raise UserError(f"rejected.of: must be one of {POSITIONS}, {CONTEXTS}, {DECODERS}, got {of!r}")
-    rows = evidence.acceptance if of == POSITIONS else evidence.contexts
-    return exact(
-        rejected_rows(rows, level), f"count over {len(rows)} {of} by drafter, chi-square at {level:g} after Holm"
-    )
+    None where nothing could be tested: at temperature 0 every symbol is certain.
+    """
+    families = {
+        POSITIONS: (evidence.acceptance, f"{POSITIONS} by drafter, chi-square"),
+        CONTEXTS: (evidence.contexts, f"{CONTEXTS} by drafter, chi-square"),
+        DECODERS: (evidence.sequences, "tests of complete decoders,"),
+    }
+    if of not in families:
+        raise UserError(f"rejected.of: must be one of {', '.join(families)}, got {of!r}")
+    rows, words = families[of]
+    count = summary.rejected(rows["p_value"], level)
+    size = summary.tested(rows["p_value"])
+    return None if count is None else exact(count, f"count over {size} {words} at {level:g} after Holm")
 
 
 @measure
 def contexts_p_value(evidence: Evidence) -> Measured | None:
     """p-value of all contexts and drafters as one: the sum of their chi-squares."""
-    rows = evidence.contexts
+    rows = evidence.contexts.dropna(subset=["p_value"])
     _, df, p_value = summed_chisquare(rows["chi2"], rows["df"])
-    return None if df == 0 else exact(p_value, f"one test, sum of {len(rows)} chi-squares with {df} df")
+    return None if rows.empty else exact(p_value, f"one test, sum of {len(rows)} chi-squares with {df} df")
 
 
 def binomial_p_values(accepted: pd.Series, draws: pd.Series, rates: pd.Series) -> NDArray[np.float64]:
@@ -75,32 +74,49 @@ def binomial_p_values(accepted: pd.Series, draws: pd.Series, rates: pd.Series) -
 
 
 @measure
-def acceptance_rejected(evidence: Evidence, *, level: float) -> Measured:
+def acceptance_rejected(evidence: Evidence, *, level: float) -> Measured | None:
     """Positions and contexts whose acceptance departs from the sum of min(p, q): binomial at `level` after Holm."""
     columns = ["accepted", "draws", "beta"]
     rows = pd.concat([evidence.acceptance[columns], evidence.contexts[columns]])
-    count = (holm(binomial_p_values(rows["accepted"], rows["draws"], rows["beta"])) < level).sum()
-    return exact(count, f"count over {len(rows)} positions and contexts, binomial at {level:g} after Holm")
+    p_values = pd.Series(binomial_p_values(rows["accepted"], rows["draws"], rows["beta"]), index=rows.index)
+    # Acceptance that is certain, or impossible, is no test unless it fails.
+    certain = np.minimum(rows["beta"], 1 - rows["beta"]) < CERTAIN
+    p_values = p_values[~certain | (p_values < level)]
+    count = summary.rejected(p_values, level)
+    words = f"count over {len(p_values)} positions and contexts, binomial at {level:g} after Holm"
+    return None if count is None else exact(count, words)
 
 
 @measure
 def plausible_share(evidence: Evidence, *, distance: float) -> Measured:
     """Share of contexts at which `distance` from p is an ordinary outcome of 200,000 draws of the right rule.
 
-    Ordinary: within the central 99% of what such draws give there. A context is one cluster over seeds.
+    Ordinary: within the central 99% of what such draws give there. A context is one cluster over seeds; where
+    all agree clusters have no spread, and the interval is Clopper and Pearson's over the contexts.
     """
     # p is the same for all drafters.
     rows = evidence.contexts.drop_duplicates(["seed", "position"])
     groups = tables.plausible(rows, distance).groupby(rows["position"])
-    found = cluster_t(groups.sum(), groups.size())
+    sums, sizes = groups.sum(), groups.size()
+    if sums.sum() in (0, sizes.sum()):
+        share = clopper_pearson(int((sums > 0).sum()), len(sizes))
+        return measured(share, " over contexts")
+    found = cluster_t(sums, sizes)
     return measured(intervals.Interval(**{**vars(found), "method": "cluster t by context"}))
 
 
 @measure
 def tv_bound(evidence: Evidence) -> Measured | None:
-    """The largest upper bound on what the output's distance from p can be, over all positions and drafters."""
+    """The largest upper bound on the total variation from p of the tested cells (rare symbols pooled).
+
+    Over all positions and drafters.
+    """
     bounds = evidence.acceptance["tv_bound"].dropna()
-    return None if bounds.empty else exact(bounds.max(), f"largest of {len(bounds)} upper bounds, 95% each")
+    return (
+        None
+        if bounds.empty
+        else exact(bounds.max(), f"largest of {len(bounds)} upper bounds, 95% each, tested cells (rare symbols pooled)")
+    )
 
 
 @measure

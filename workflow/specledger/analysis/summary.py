@@ -25,9 +25,14 @@ def paired_difference(training: pd.DataFrame) -> tuple[Interval, dict[str, float
     return paired_t_interval(mtp, plain), values
 
 
-def rejected_rows(acceptance: pd.DataFrame, level: float = REJECTION_LEVEL) -> int:
-    """Positions whose output departs from the target at `level`, after Holm over all rows."""
-    return int((holm(acceptance["p_value"]) < level).sum())
+def tested(p_values: pd.Series) -> int:
+    """How many tests were made: a symbol that is certain leaves nothing to test, and its p-value is empty."""
+    return int(p_values.notna().sum())
+
+
+def rejected(p_values: pd.Series, level: float = REJECTION_LEVEL) -> int | None:
+    """How many depart from the target at `level` after Holm over those that tested anything; None where none did."""
+    return int((holm(p_values) < level).sum()) if tested(p_values) else None
 
 
 def _speedup(row: pd.Series) -> dict:
@@ -101,6 +106,7 @@ def summarise(
         "greedy_identical": int(greedy["identical"].sum()),
         "greedy_total": len(greedy),
         "acceptance_rows": len(acceptance),
-        "acceptance_rejected": rejected_rows(acceptance),
+        "acceptance_tested": tested(acceptance["p_value"]),
+        "acceptance_rejected": rejected(acceptance["p_value"]),
         "c": _draft_costs(forwards),
     }

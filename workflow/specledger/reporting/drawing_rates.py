@@ -16,7 +16,7 @@ from specledger.reporting.style import GRID, INK, MARKER, STEP, drafter_colour
 from specledger.reporting.tables import Row, Table
 
 STEP_NAMES = {
-    "drift": "easy and hard stretches", "dependence": "where rounds start", "ending": "end of the text",
+    "drift": "easy and hard stretches", "dependence": "where rounds start", "ending": "short rounds",
 }  # fmt: skip
 
 

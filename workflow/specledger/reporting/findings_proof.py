@@ -27,8 +27,8 @@ def contexts_each(study: Study) -> Row:
 
 
 def family_p(row: Row) -> float | None:
-    """The smaller of Fisher's and the summed χ²'s p-value."""
-    return least((row["fisher_p"], row["sum_p"]))
+    """The summed χ²'s p-value; Fisher's is too liberal on p-values of pooled cells to decide anything."""
+    return row["sum_p"]
 
 
 def right_rules_rejected(study: Study) -> tuple[Row, ...]:
@@ -65,13 +65,19 @@ def trust(study: Study) -> str:
     return "trust_unseen" if summary["controls_unseen"] else "trust_all"
 
 
+def tests_made(study: Study, words: Wording) -> str:
+    """The tests on draws that were made, in one phrase; empty where nothing could be tested."""
+    families = {"positions": "acceptance_tested", "contexts": "contexts_tested", "sequences": "sequences_tested"}
+    return formats.listed([words.say(f"answer.made_{name}") for name, key in families.items() if study.summary[key]])
+
+
 def kept(study: Study, words: Wording) -> Paragraph:
     """Was the distribution kept, and could the tests have told: the first of the three answers."""
     summary = study.summary
-    where = departures(study, words)
+    where, made = departures(study, words), tests_made(study, words)
     different = summary["greedy_total"] - summary["greedy_identical"]
-    key = "rejected" if where else "greedy_differs" if different else "kept"
-    values = {"where": formats.listed(where), "different": formats.whole(different)}
+    key = "rejected" if where else "untested" if not made else "greedy_differs" if different else "kept"
+    values = {"where": formats.listed(where), "different": formats.whole(different), "made": made}
     return words.spans(f"answer.{key}", **values) + SPACE + words.spans(f"answer.{trust(study)}")
 
 
@@ -79,8 +85,8 @@ def summary_values(study: Study) -> dict[str, str]:
     """Counts of the evidence that any text may quote."""
     summary = study.summary
     whole = {
-        "rows": "acceptance_rows", "rejected": "acceptance_rejected", "contexts": "contexts",
-        "contexts_rejected": "contexts_holm_rejected", "sequence_tests": "sequences_rows",
+        "tests": "acceptance_tested", "rejected": "acceptance_rejected", "contexts": "contexts_tested",
+        "contexts_rejected": "contexts_holm_rejected", "sequence_tests": "sequences_tested",
         "sequences_rejected": "sequences_rejected", "blocks": "oracle_blocks", "controls": "controls_total",
         "expected": "controls_expected", "caught": "controls_caught_of_expected",
     }  # fmt: skip
@@ -113,6 +119,23 @@ def outcomes(study: Study) -> dict[str, object]:
     }
 
 
+def positions_key(study: Study) -> str:
+    """What the tests at many positions found: the key of the sentence."""
+    summary, pooled = study.summary, family_p(pooled_contexts(study))
+    if not summary["contexts_tested"]:
+        return "positions_untested"
+    if summary["contexts_holm_rejected"]:
+        return "positions_found"
+    return "positions_pooled" if known(pooled) and pooled < LEVEL else "positions_clean"
+
+
+def sequences_key(study: Study) -> str:
+    """What the tests on whole texts found: the key of the sentence."""
+    if not study.summary["sequences_tested"]:
+        return "sequences_untested"
+    return "sequences_found" if study.summary["sequences_rejected"] else "sequences_clean"
+
+
 def controls_text(study: Study) -> list[str]:
     """The keys of the sentences on the battery, by what happened in it."""
     found = outcomes(study)
@@ -134,10 +157,13 @@ def proof_values(study: Study, words: Wording) -> dict[str, str]:
         **lists,
         "right_tests": formats.listed([test_names(words, row["caught_by"]) or formats.MISSING for row in right]),
         "right_p": formats.p_value(least(row["p_value"] for row in right)),
-        "panel": formats.whole(contexts_each(study)["contexts"]),
+        "panel": formats.whole(contexts_each(study)["tested"]),
         "pooled_p": formats.p_value(family_p(pooled)),
         "sequence_texts": formats.whole(largest(row["texts"] for row in sequences)),
         "sequence_gamma": formats.whole(gamma),
+        "grams": words.say(
+            "sections.proof." + ("triples" if any(r["test"] == "3-gram" for r in sequences) else "pairs")
+        ),
         "block": formats.whole(gamma + 1 if known(gamma) else None),
         "settings_count": formats.whole(len({(r["temperature"], r["top_k"], r["top_p"]) for r in sequences})),
         "alarm_repeats": formats.whole(largest(row["repeats"] for row in alarms)),
@@ -157,6 +183,7 @@ def power_values(study: Study) -> dict[str, str]:
     rows = study.tables["acceptance"].rows
     leaks = [row["detectable_leak"] for row in rows if known(row["detectable_leak"])]
     return {
+        "rows": formats.whole(len(rows)),
         "leak_least": formats.percent(min(leaks, default=None), 1),
         "leak_most": formats.percent(max(leaks, default=None), 1),
         "blind": formats.whole(len(rows) - len(leaks)),

@@ -22,7 +22,7 @@ def _by_position(make: Builder) -> tuple[Block, ...]:
     study, words = make.study, make.words
     values = findings_rates.rates_values(study)
     engine = words.name("engine", findings_rates.shown_engine(study.tables["rates"]))
-    clusters = {"engine": engine, **views_rates.clusters(study)}
+    clusters = {"engine": engine, **views_rates.clusters(study, words)}
     return (
         make.text("sections.gamma.rates"),
         make.picture("acceptance_by_position", **clusters),

@@ -10,9 +10,6 @@ def proof(make: Builder) -> Section:
     study, words, summary = make.study, make.words, make.study.summary
     values = findings_proof.proof_values(study, words)
     exact = summary["oracle_max"] is not None and summary["oracle_max"] <= findings_proof.ROUNDING
-    pooled = findings_proof.family_p(findings_proof.pooled_contexts(study))
-    everywhere = pooled is not None and pooled < findings_proof.LEVEL
-    found = "found" if summary["contexts_holm_rejected"] else "pooled" if everywhere else "clean"
 
     def said(*keys: str) -> Text:
         return make.joined(*(f"sections.proof.{key}" for key in keys), **values)
@@ -25,10 +22,10 @@ def proof(make: Builder) -> Section:
         views_proof.oracle(study, words),
         said("positions"),
         make.picture("p_values", panel=values["panel"]),
-        said(f"positions_{found}"),
+        said(findings_proof.positions_key(study)),
         views_proof.contexts(study, words),
         said("sequences"),
-        said("sequences_found" if summary["sequences_rejected"] else "sequences_clean"),
+        said(findings_proof.sequences_key(study)),
         views_proof.sequences(study, words),
         said("controls"),
         said(*findings_proof.controls_text(study)),

@@ -12,8 +12,9 @@ FIGURES = (
     "acceptance_rule p_values tokens_per_round acceptance_by_position gap wall_clock learning_curves seeds time_parts"
 ).split()
 SUMMARY_KEYS = (
-    "paired_difference best most_tokens interval prefix_max greedy_identical greedy_total acceptance_rows "
-    "acceptance_rejected oracle_max oracle_blocks contexts contexts_holm_rejected sequences_rows sequences_rejected "
+    "paired_difference best most_tokens interval prefix_max greedy_identical greedy_total acceptance_tested "
+    "acceptance_rejected oracle_max oracle_blocks contexts_tested contexts_holm_rejected sequences_tested "
+    "sequences_rejected "
     "controls_total controls_expected controls_caught_of_expected controls_unseen false_alarms_inside"
 ).split()
 PROVENANCE_KEYS = (

@@ -28,7 +28,7 @@ REQUIRED: Mapping[str, str] = MappingProxyType(
         "tv_draft chi2 df p_value acceptance_lo acceptance_hi tv_p_value chi2_p_value detectable_leak detectable_tv "
         "tv_bound resamples",
         "oracle": "drafter gamma vocabulary model blocks max_abs_deviation seeds",
-        "contexts": "drafter contexts draws seeds fisher_p sum_chi2 sum_df sum_p holm_rejected bh_rejected ks_p "
+        "contexts": "drafter contexts tested draws seeds fisher_p sum_chi2 sum_df sum_p holm_rejected bh_rejected ks_p "
         "below_05 below_05_lo below_05_hi plausible_share",
         "p_values": "drafter bin_lo bin_hi count expected",
         "sequences": "engine drafter gamma temperature top_k top_p test texts tokens seeds statistic df p_value "

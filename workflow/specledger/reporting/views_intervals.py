@@ -27,11 +27,11 @@ def kinds(study: Study) -> list[tuple[str, float | None, float | None]]:
         ("prediction", study.level if several else None, seeds) if predicted else None,
         ("cluster", 0.95, most("independence", "texts")),
         ("wilson", 0.95, most("acceptance", "draws")),
-        ("clopper", 0.95, largest(row["contexts"] for row in contexts)),
+        ("clopper", 0.95, largest(row["tested"] for row in contexts)),
         ("alarms", 0.999, largest(row["repeats"] for row in alarms)),
         ("quantile", 0.999, most("acceptance", "resamples")),
         ("bound", 0.95, most("acceptance", "draws")),
-        ("band", BAND, largest(row["contexts"] for row in contexts if row["drafter"] != "all")),
+        ("band", BAND, largest(row["tested"] for row in contexts if row["drafter"] != "all")),
     ]
     return [kind for kind in found if kind is not None]
 

@@ -48,13 +48,13 @@ def contexts(study: Study, words: Wording) -> View:
         rows.append(
             (
                 named(words, "drafter", row["drafter"]),
-                count(row["contexts"]),
-                judged(row["fisher_p"]),
+                count(row["tested"]),
+                plainly(row["fisher_p"], formats.p_value),
                 judged(row["sum_p"], note=degrees if known(row["sum_df"]) else ""),
                 cell(formats.whole(rejected), sort=rejected, mark="no" if rejected else ""),
                 count(row["bh_rejected"]),
                 num(share, 1, formats.percent, note=spread),
-                judged(row["ks_p"]),
+                plainly(row["ks_p"], formats.p_value),
             )
         )
     heads = columns(words, "drafter positions fisher sum_p holm bh below ks")

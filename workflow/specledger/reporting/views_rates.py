@@ -10,11 +10,14 @@ from specledger.reporting.views import columns, count, largest, named, num, plai
 from specledger.reporting.wording import Wording
 
 MOST_ROWS = 96
+ENOUGH_TEXTS = 20  # below, a cluster t interval is apt to be too narrow
 
 
-def clusters(study: Study) -> dict[str, str]:
-    """n of the intervals that are clustered by text."""
-    return {"clusters": formats.whole(largest(row["texts"] for row in study.tables["independence"].rows))}
+def clusters(study: Study, words: Wording, table: str = "rates") -> dict[str, str]:
+    """n of a table's intervals, which are clustered by text, and a word where some rest on few."""
+    texts = [row["texts"] for row in study.tables[table].rows]
+    few = min(filter(known, texts), default=0) < ENOUGH_TEXTS
+    return {"clusters": formats.whole(largest(texts)), "few": words.raw("clusters.few") if few else ""}
 
 
 def _shown_first(table: Table) -> list[Row]:
@@ -37,7 +40,7 @@ def rates(study: Study, words: Wording) -> View:
         for row in _shown_first(study.tables["rates"])
     ]
     heads = columns(words, "engine drafter gamma guess examined passed rate_j reached reached_rb texts")
-    options = {"source": "rates", "folded": True, "most": MOST_ROWS, "values": clusters(study)}
+    options = {"source": "rates", "folded": True, "most": MOST_ROWS, "values": clusters(study, words)}
     return view(words, "rates", heads, rows, **options)
 
 
@@ -61,7 +64,15 @@ def independence(study: Study, words: Wording) -> View:
             )
         )
     heads = columns(words, "engine drafter gamma alpha counted averaged homogeneity geometric lag1 texts")
-    return view(words, "independence", heads, rows, source="independence", folded=True, values=clusters(study))
+    return view(
+        words,
+        "independence",
+        heads,
+        rows,
+        source="independence",
+        folded=True,
+        values=clusters(study, words, "independence"),
+    )
 
 
 def gap(study: Study, words: Wording) -> View | None:

@@ -62,6 +62,7 @@ def null_total_variation(
 def pool_cells(expected: ArrayLike, minimum: float = 5.0) -> NDArray[np.int64]:
     """For each cell the number of its pool: smallest expected counts merged until each is >= minimum.
 
+    A rest that stays short joins the smallest pool, where a departure of its cells is blurred least.
     Without pooling the chi-square's size is .10 to .13 at a nominal .05 (Cochran's rule of five).
     """
     values = finite(expected, "expected")
@@ -73,15 +74,18 @@ def pool_cells(expected: ArrayLike, minimum: float = 5.0) -> NDArray[np.int64]:
     start = 0
     while start < small:
         starts.append(start)
-        # A short rest takes in the first of the large cells: end is then `small`.
-        end = int(np.searchsorted(sums, base + minimum))
+        end = int(np.searchsorted(sums, base + minimum))  # `small` where the rest is short
         start, base = end + 1, float(sums[min(end, small - 1)])
     pool_starts = np.zeros(values.size, dtype=np.int64)
     pool_starts[starts] = 1
-    pool_starts[start:] = 1
+    pool_starts[small:] = 1
     ranked = np.cumsum(pool_starts) - 1
-    if start > values.size and ranked[-1] > 0:  # no large cell is left to take the short rest in
-        ranked[ranked == ranked[-1]] -= 1
+    if start > small and ranked[-1] > 0:
+        rest = ranked[starts[-1]]
+        others = np.bincount(ranked, ascending)
+        others[rest] = np.inf
+        ranked[ranked == rest] = np.argmin(others)
+        ranked[ranked > rest] -= 1
     pools = np.empty(values.size, dtype=np.int64)
     pools[order] = ranked
     return pools
