@@ -1,5 +1,6 @@
 """What the user sees while a stage runs: a bar on a terminal, a line every few seconds in a log."""
 
+import contextlib
 import sys
 import time
 from pathlib import Path
@@ -21,7 +22,8 @@ class Log:
 
     def write(self, line: str) -> None:
         if self._file is not None:
-            print(time.strftime("%H:%M:%S"), line, file=self._file)
+            with contextlib.suppress(OSError):  # a full disk must not end work that only tells how far it is
+                print(time.strftime("%H:%M:%S"), line, file=self._file)
 
     def say(self, line: str) -> None:
         """To the log and to the terminal."""
@@ -30,14 +32,15 @@ class Log:
 
 
 class Progress:
-    """Steps of one task: call `advance` after each; leaves nothing behind on the terminal."""
+    """Steps of one task, of which some may be `already` done: call `advance` after each; the bar goes at the end."""
 
-    def __init__(self, label: str, total: int, log: Log, unit: str = "step"):
+    def __init__(self, label: str, total: int, log: Log, unit: str = "step", already: int = 0):
         self.label, self.total, self.log, self.unit = label, total, log, unit
-        self.done = 0
+        self.done = self._already = already
         self.start = time.monotonic()
         self._logged, self._printed = self.start, self.start
-        self._bar = tqdm(total=total, desc=label, unit=unit, leave=False) if sys.stderr.isatty() else None
+        shown = sys.stderr.isatty()
+        self._bar = tqdm(total=total, initial=already, desc=label, unit=unit, leave=False) if shown else None
 
     def __enter__(self) -> "Progress":
         return self
@@ -59,7 +62,7 @@ class Progress:
         now = time.monotonic()
         if now - self._logged >= LOG_EVERY_S:
             self._logged = now
-            left = (now - self.start) / self.done * (self.total - self.done)
+            left = (now - self.start) / (self.done - self._already) * (self.total - self.done)
             line = f"{self.label}: {self.unit} {self.done}/{self.total} {detail} {left:.0f} s left"
             self.log.write(line)
             if self._bar is None and now - self._printed >= PRINT_EVERY_S:
