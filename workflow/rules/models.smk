@@ -22,10 +22,12 @@ rule train:
     params:
         settings=lambda wildcards: settings("train", wildcards.model),
         code=code_hash("train"),
+        # No output: Snakemake removes what a failed or interrupted job declared, and this must outlive it.
+        checkpoint=lambda wildcards: RESULTS / "checkpoints" / f"{wildcards.model}-{wildcards.seed}.safetensors",
     shell:
         "python -m specledger train --settings {params.settings:q} --code {params.code} --log {log:q}"
         " --model {wildcards.model} --seed {wildcards.seed} --text {input.text:q} --record {input.record:q}"
-        " --history {output.history:q}"
+        " --history {output.history:q} --checkpoint {params.checkpoint:q}"
 
 
 rule ngram:

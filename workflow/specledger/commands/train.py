@@ -1,15 +1,20 @@
-"""Stage `train`: one model (plain, mtp or draft) from one seed."""
+"""Stage `train`: one model (plain, mtp or draft) from one seed, from where an interruption left it."""
 
 import json
+from importlib import metadata
 from pathlib import Path
 
 from specledger.corpus.text import Corpus
 from specledger.foundation.devices import describe, prepare
+from specledger.foundation.fingerprint import code_hash
 from specledger.foundation.progress import Progress
-from specledger.foundation.records import certificate, read_json, write_json, write_rows
+from specledger.foundation.records import certificate, hash_text, read_json, write_json, write_rows
 from specledger.models.llama import LlamaConfig, count_parameters
 from specledger.models.storage import save_model
+from specledger.training.checkpoint import text_sum
+from specledger.training.keeper import EVERY_S, Keeper
 from specledger.training.loop import Trained, TrainingSettings, train
+from specledger.training.stopping import StopSignals
 
 
 def add_arguments(parser) -> None:
@@ -18,6 +23,8 @@ def add_arguments(parser) -> None:
     parser.add_argument("--text", type=Path, required=True)
     parser.add_argument("--record", type=Path, required=True)
     parser.add_argument("--history", type=Path, required=True, help="history.csv; the model's files go beside it")
+    parser.add_argument("--checkpoint", type=Path, required=True, help="where the training is kept until it is done")
+    parser.add_argument("--checkpoint-every", type=float, default=EVERY_S, metavar="SECONDS")
 
 
 def run(options, log) -> None:
@@ -26,13 +33,43 @@ def run(options, log) -> None:
     corpus = Corpus.load(options.text, read_json(options.record))
     config = LlamaConfig(vocabulary=len(corpus.vocabulary), context=settings["context"], **settings["model"])
     training = TrainingSettings(**settings["training"], mtp_weight=settings.get("mtp_weight"))
+    name = f"train {options.model} seed {options.seed}"
     log.write(f"training {options.model}, seed {options.seed}, on {describe(device)}, {settings['threads']} thread(s)")
-    with Progress(f"train {options.model} seed {options.seed}", training.steps, log) as progress:
+    with StopSignals() as signals:
+        keeper = Keeper(
+            options.checkpoint,
+            identity(options, corpus, describe(device)),
+            say=lambda line: log.say(f"{name}: {line}"),
+            asked=lambda: signals.asked,
+            every_s=options.checkpoint_every,
+        )
+        already = 0 if keeper.found is None else keeper.found.step
+        with Progress(name, training.steps, log, already=already) as progress:
 
-        def show(step, read_loss):
-            progress.advance(f"loss {read_loss():.3f}" if progress.due() else "")
+            def show(step, read_loss):
+                progress.advance(f"loss {read_loss():.3f}" if progress.due() else "")
 
-        trained = train(config, training, corpus, seed=options.seed, device=device, on_step=show)
+            trained = train(config, training, corpus, seed=options.seed, device=device, on_step=show, keeper=keeper)
+        save(options, settings, config, training, trained, describe(device))
+        keeper.remove()
+    log.say(f"{name}: validation loss {trained.validation_loss:.4f} in {trained.train_s:.0f} s")
+
+
+def identity(options, corpus: Corpus, device: str) -> dict[str, str]:
+    """All that makes the weights what they are, by name: a checkpoint in which any of it differs is another's."""
+    return {
+        "model": options.model,
+        "seed": str(options.seed),
+        "settings": hash_text(options.settings),
+        "code": options.code or code_hash("train"),
+        "text": text_sum(corpus),
+        "device": device,
+        "torch": metadata.version("torch"),
+    }
+
+
+def save(options, settings: dict, config: LlamaConfig, training: TrainingSettings, trained: Trained, device: str):
+    """The model, its history, what came of it, and its certificate."""
     folder = options.history.parent
     save_model(folder, trained.model, trained.mtp)
     write_rows(options.history, trained.history)
@@ -43,7 +80,7 @@ def run(options, log) -> None:
             "seed": options.seed,
             **summary(training, trained),
             "tokens": training.steps * training.batch * config.context,
-            "device": describe(device),
+            "device": device,
             "threads": settings["threads"],
         },
     )
@@ -53,13 +90,9 @@ def run(options, log) -> None:
             stage="train",
             settings=options.settings,
             code=options.code,
-            device=describe(device),
+            device=device,
             threads=settings["threads"],
         ),
-    )
-    log.say(
-        f"train {options.model} seed {options.seed}: validation loss {trained.validation_loss:.4f} "
-        f"in {trained.train_s:.0f} s"
     )
 
 

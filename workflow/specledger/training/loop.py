@@ -1,6 +1,6 @@
 """Training of the target, with or without an MTP module, and of the draft model.
 
-Shapes: N sequences, T = context, D width, V vocabulary.
+Shapes: N sequences (or steps, of losses), T = context, D width, V vocabulary.
 """
 
 import math
@@ -18,7 +18,9 @@ from specledger.foundation.errors import UserError
 from specledger.models.llama import Llama, LlamaConfig, initialise
 from specledger.models.mtp import MTPModule
 from specledger.training.batches import sample_batch, validation_windows
+from specledger.training.keeper import Keeper
 from specledger.training.schedule import learning_rate
+from specledger.training.state import Best, State
 
 EVALUATION_BATCH = 128
 TRUNK, HEAD, ORDER = range(3)  # what a training draws at random, each from a stream of its own
@@ -111,15 +113,30 @@ def _rate(settings: TrainingSettings, step: int) -> float:
     )
 
 
-def _copy_of(modules: torch.nn.ModuleList) -> dict:
-    return {name: tensor.detach().clone() for name, tensor in modules.state_dict().items()}
+def _diverged(loss: float, step: int, keeper: Keeper | None) -> UserError:
+    kept = "" if keeper is None else f"; {keeper.kept()}"
+    return UserError(f"training: the loss is {loss} at step {step}; lower training.*.learning_rate{kept}")
 
 
-def _interim_losses(model, mtp, windows: Tensor, step: int) -> tuple[float, float | None]:
+def _refuse_unless_finite(recent: list[Tensor], step: int, keeper: Keeper | None) -> None:
+    """UserError that names the first step whose loss is no number; the last of `recent` is that of `step`."""
+    losses_N = torch.stack(recent)
+    bad = (~torch.isfinite(losses_N)).nonzero().flatten().tolist()
+    if bad:
+        raise _diverged(losses_N[bad[0]].item(), step - len(recent) + 1 + bad[0], keeper)
+
+
+def _evaluate_on_the_way(state: State, model, mtp, windows: Tensor, keeper: Keeper | None) -> tuple:
     main, after = evaluate(model, mtp, windows)
     if not math.isfinite(main + (after or 0.0)):
-        raise UserError(f"training: the loss is {main} at step {step}; lower training.*.learning_rate")
+        raise _diverged(main, state.step, keeper)
     return main, after
+
+
+def _note_best(state: State, loss: float) -> None:
+    if state.best is None or loss < state.best.loss:
+        weights = {name: tensor.detach().clone() for name, tensor in state.modules.state_dict().items()}
+        state.best = Best(loss=loss, step=state.step, weights=weights)
 
 
 def train(
@@ -130,56 +147,79 @@ def train(
     seed: int,
     device: torch.device,
     on_step: Callable[[int, Callable[[], float]], None],
+    keeper: Keeper | None = None,
 ) -> Trained:
-    """Train one model from its seed; the same seed, settings and machine give the same bits.
+    """Train one model from its seed; the same seed, settings and machine give the same bits, interrupted or not.
 
     Args:
         on_step: called after each update with its number and a function that reads the last loss
             (which on a GPU waits for the device, so it is called only to show it).
+        keeper: what keeps the state on the way, and where the training goes on from; it may raise Stopped.
     """
     model, mtp = build(config, with_mtp=settings.mtp_weight is not None, seed=seed)
     modules = torch.nn.ModuleList(m for m in (model, mtp) if m is not None).to(device)
-    optimizer = _optimizer(modules, settings)
-    order = stream(seed, ORDER)
-    tokens = torch.from_numpy(corpus.train).to(device)
-    interim = _to_tensor(corpus.validation, config.context, INTERIM_WINDOWS, device)
-    history, best, started = [], None, time.perf_counter()
-    for step in range(1, settings.steps + 1):
-        rate = _rate(settings, step)
-        loss = _update(model, mtp, modules, optimizer, rate, settings, tokens, order)
-        on_step(step, loss.item)
-        if step % settings.evaluate_every == 0 or step == settings.steps:
-            main, after = _interim_losses(model, mtp, interim, step)
-            row = {"step": step, "train_loss": loss.item(), "validation_loss": main, "validation_mtp_loss": after}
-            history.append({**row, "learning_rate": rate, "elapsed_s": round(time.perf_counter() - started, 3)})
-            if settings.checkpoint == "best" and (best is None or main < best[0]):
-                best = (main, step, _copy_of(modules))
-    if best is not None:
-        modules.load_state_dict(best[2])
+    state = State(modules=modules, optimizer=_optimizer(modules, settings), order=stream(seed, ORDER))
+    if keeper is not None:
+        keeper.restore(state)
+    started = time.perf_counter() - state.elapsed_s
+    _take_steps(state, model, mtp, settings, corpus, on_step, keeper)
+    if state.best is not None:
+        modules.load_state_dict(state.best.weights)
     main, after = evaluate(model, mtp, _to_tensor(corpus.validation, config.context, None, device))
+    if keeper is not None:
+        keeper.heed()
     return Trained(
         model=model,
         mtp=mtp,
-        history=history,
-        chosen_step=best[1] if best is not None else settings.steps,
+        history=state.history,
+        chosen_step=state.best.step if state.best is not None else settings.steps,
         validation_loss=main,
         validation_mtp_loss=after,
         train_s=time.perf_counter() - started,
     )
 
 
+def _take_steps(state: State, model, mtp, settings: TrainingSettings, corpus: Corpus, on_step, keeper) -> None:
+    """The steps that are left, with an evaluation and a checkpoint where each is due, and both after the last."""
+    started, context = time.perf_counter() - state.elapsed_s, model.config.context
+    tokens = torch.from_numpy(corpus.train).to(model.cos.device)
+    windows = _to_tensor(corpus.validation, context, INTERIM_WINDOWS, model.cos.device)
+    recent = []  # losses that nobody has looked at: on a GPU a look waits for the device
+    for step in range(state.step + 1, settings.steps + 1):
+        rate = _rate(settings, step)
+        loss = _update(model, mtp, state, rate, settings, tokens)
+        recent.append(loss)
+        on_step(step, loss.item)
+        state.step, last = step, step == settings.steps
+        evaluating = last or step % settings.evaluate_every == 0
+        keeping = keeper is not None and (last or keeper.due())
+        if evaluating or keeping:
+            _refuse_unless_finite(recent, step, keeper)
+            recent.clear()
+        if evaluating:
+            main, after = _evaluate_on_the_way(state, model, mtp, windows, keeper)
+            row = {"step": step, "train_loss": loss.item(), "validation_loss": main, "validation_mtp_loss": after}
+            elapsed_s = round(time.perf_counter() - started, 3)
+            state.history.append({**row, "learning_rate": rate, "elapsed_s": elapsed_s})
+            if settings.checkpoint == "best":
+                _note_best(state, main)
+        if keeping:
+            state.elapsed_s = time.perf_counter() - started
+            keeper.keep(state)
+
+
 def _to_tensor(validation: np.ndarray, context: int, limit: int | None, device: torch.device) -> Tensor:
     return torch.from_numpy(validation_windows(validation, context=context, limit=limit)).to(device)
 
 
-def _update(model, mtp, modules, optimizer, rate, settings, tokens, order) -> Tensor:
+def _update(model, mtp, state: State, rate: float, settings: TrainingSettings, tokens: Tensor) -> Tensor:
     """One optimisation step; returns the next-token loss, still on the device."""
-    for group in optimizer.param_groups:
+    for group in state.optimizer.param_groups:
         group["lr"] = rate
-    stretch = sample_batch(tokens, batch=settings.batch, context=model.config.context, generator=order)
+    stretch = sample_batch(tokens, batch=settings.batch, context=model.config.context, generator=state.order)
     main, after = losses(model, mtp, stretch)
     (main if after is None else main + settings.mtp_weight * after).backward()
-    torch.nn.utils.clip_grad_norm_(modules.parameters(), settings.clip_norm)
-    optimizer.step()
-    optimizer.zero_grad()
+    torch.nn.utils.clip_grad_norm_(state.modules.parameters(), settings.clip_norm)
+    state.optimizer.step()
+    state.optimizer.zero_grad()
     return main.detach()
