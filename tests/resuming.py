@@ -24,8 +24,8 @@ TRAINING = {
     "checkpoint": "best",
 }
 MODELS = {  # layers, width, and the weight of the MTP loss
-    "plain": (2, 16, None),
-    "mtp": (2, 16, 0.3),
+    "plain": (1, 16, None),
+    "mtp": (1, 16, 0.3),
     "draft": (1, 8, None),
 }
 IDENTITY = {"model": "plain", "seed": "1", "settings": "a", "code": "b", "text": "c", "device": "cpu", "torch": "2"}

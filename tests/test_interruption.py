@@ -132,8 +132,7 @@ class Command:
 def test_the_command_goes_on_after_kill_9_and_kill(tmp_path):
     """One training that is killed (-9), then terminated, beside one that is left alone."""
     alone, disturbed = Command(tmp_path / "alone", 500), Command(tmp_path / "disturbed", 500)
-    process = alone.start()
-    assert process.wait(timeout=120) == 0, process.stderr.read()
+    left_alone = alone.start()
     code, said = disturbed.interrupt(signal.SIGKILL)
     assert code == -signal.SIGKILL and said == ""
     code, said = disturbed.interrupt(signal.SIGTERM)
@@ -146,6 +145,7 @@ def test_the_command_goes_on_after_kill_9_and_kill(tmp_path):
     process = disturbed.start()
     said = process.communicate(timeout=120)[1]
     assert process.returncode == 0 and "goes on after step" in said
+    assert left_alone.wait(timeout=120) == 0, left_alone.stderr.read()
     assert disturbed.results() == alone.results()
     for command in (alone, disturbed):
         assert not command.checkpoint.parent.exists()

@@ -42,9 +42,8 @@ def text_sum(corpus: Corpus) -> str:
 
 def write(path: Path, tensors: dict[str, Tensor], facts: dict, identity: dict[str, str]) -> None:
     """Write a checkpoint whole, or leave the one that is there as it was; OSError where it can't be written."""
-    told = json.dumps(facts)
-    metadata = {"facts": told, "identity": json.dumps(identity), "sha256": _sum(tensors, told)}
-    content = save(tensors, metadata)
+    metadata = {"facts": json.dumps(facts), "identity": json.dumps(identity)}
+    content = save(tensors, {**metadata, "sha256": _sum(tensors, metadata)})
     with written_whole(path) as temporary, temporary.open("wb") as file:
         file.write(content)
         file.flush()
@@ -58,11 +57,11 @@ def read(path: Path, identity: dict[str, str]) -> Checkpoint | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise Unusable(f"can't be read ({error.strerror})") from None
+        raise Unusable(f"can't be read ({error.strerror or error})") from None
     try:
         tensors, metadata = load(content), _metadata(content)
         theirs, facts = json.loads(metadata["identity"]), json.loads(metadata["facts"])
-        whole = metadata["sha256"] == _sum(tensors, metadata["facts"])
+        whole = metadata["sha256"] == _sum(tensors, metadata)
     except (SafetensorError, KeyError, TypeError, ValueError) as error:
         raise Unusable(f"is damaged ({type(error).__name__})") from None
     if not whole:
@@ -79,8 +78,9 @@ def _metadata(content: bytes) -> dict[str, str]:
     return json.loads(content[8 : 8 + length])["__metadata__"]
 
 
-def _sum(tensors: dict[str, Tensor], told: str) -> str:
-    digest = hashlib.sha256(told.encode())
+def _sum(tensors: dict[str, Tensor], metadata: dict[str, str]) -> str:
+    """The sha256 of all that a checkpoint says; safetensors itself notices a missing byte, and no wrong one."""
+    digest = hashlib.sha256(f"{metadata['facts']}\0{metadata['identity']}".encode())
     for name in sorted(tensors):
         digest.update(f"\0{name}\0".encode())
         digest.update(tensors[name].reshape(-1).view(torch.uint8).numpy())

@@ -1,5 +1,6 @@
 """When a training's state is kept, and what is said about it: at most 1% of the time goes into checkpoints."""
 
+import contextlib
 import time
 from collections.abc import Callable
 from functools import cached_property
@@ -75,7 +76,7 @@ class Keeper:
             checkpoint.write(self.path, tensors, state.facts(), self.identity)
         except OSError as error:
             if not self._failed:  # once, not every few seconds while a disk stays full
-                why = f"{error.strerror}; the training goes on, {self.kept()}"
+                why = f"{error.strerror or error}; the training goes on, {self.kept()}"
                 self._say(f"checkpoint {self.path} could not be written after step {state.step}: {why}")
             self._failed = True
         else:
@@ -97,5 +98,5 @@ class Keeper:
         """The training is done: nothing stays, nor what a kill -9 left half written."""
         for path in (self.path, *self.path.parent.glob(f".{self.path.name}.*.part")):
             path.unlink(missing_ok=True)
-        if self.path.parent.is_dir() and not any(self.path.parent.iterdir()):
+        with contextlib.suppress(OSError):  # another training's checkpoint lies there
             self.path.parent.rmdir()
