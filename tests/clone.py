@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import yaml
@@ -66,14 +67,23 @@ def write_config(path: Path, changes: dict | None = None) -> Path:
     return path
 
 
-def snakemake(checkout: Path, *arguments, corpus: Path | None, before: tuple[str, ...] = (), **environment):
-    """`python -m snakemake` in the checkout; corpus is the file that SPECLEDGER_CORPUS names."""
+TO_THE_END = partial(subprocess.run, timeout=600)
+
+
+def snakemake(checkout: Path, *arguments, start=TO_THE_END, corpus: Path | None, before=(), **environment):
+    """`python -m snakemake` in the checkout; corpus is the file that SPECLEDGER_CORPUS names.
+
+    Args:
+        start: to its end, or in another way that takes the arguments of subprocess.Popen.
+        before: what stands before the command.
+    """
     variables = {**os.environ, "PYTHONPATH": str(checkout / "workflow"), **environment}
     variables.pop("SPECLEDGER_CORPUS", None)
     if corpus is not None:
         variables["SPECLEDGER_CORPUS"] = str(corpus)
     command = [*before, sys.executable, "-m", "snakemake", *map(str, arguments)]
-    return subprocess.run(command, cwd=checkout, env=variables, capture_output=True, text=True, timeout=600)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return start(command, cwd=checkout, env=variables, **pipes)
 
 
 def planned(done: subprocess.CompletedProcess) -> dict[str, int]:

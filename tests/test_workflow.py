@@ -3,11 +3,15 @@
 import json
 import os
 import shutil
+import signal
+import subprocess
+import time
+from functools import partial
 
 import pandas as pd
 import pytest
 import yaml
-from clone import TINY, copy_checkout, planned, snakemake, write_config
+from clone import TINY, TO_THE_END, copy_checkout, planned, snakemake, write_config
 from small import play
 
 AGGREGATES = {"tables": 1, "figures": 1, "page": 1, "paper": 1, "all": 1}
@@ -27,7 +31,7 @@ class Study:
         self.config = write_config(checkout / "tiny.yaml")
         self.results = checkout / "results" / "tiny"
 
-    def run(self, *arguments, config=None):
+    def run(self, *arguments, config=None, start=TO_THE_END):
         return snakemake(
             self.checkout,
             *arguments,
@@ -35,6 +39,7 @@ class Study:
             2,
             "--configfile",  # last: it takes all names that follow it
             config or self.config,
+            start=start,
             corpus=self.corpus,
             TMPDIR=str(self.checkout.parent),  # another study's timing lock is not waited for
         )
@@ -135,6 +140,10 @@ def test_every_job_left_a_log_and_a_benchmark(study):
     for job in [*jobs, "controls/1", "corpus", "ngram", "tables", "figures", "page", "paper"]:
         assert (study.results / "logs" / f"{job}.log").is_file(), job
         assert (study.results / "benchmarks" / f"{job}.tsv").stat().st_size > 0, job
+
+
+def test_no_checkpoint_stays(study):
+    assert not (study.results / "checkpoints").exists()
 
 
 def test_each_result_has_its_certificate(study):
@@ -251,6 +260,24 @@ def test_aggregates_take_exactly_the_configured_seeds(another):
     assert done.returncode == 0, done.stdout + done.stderr
     assert set(pd.read_csv(another.results / "tables" / "seeds.csv").seed) == {2}
     assert (another.results / "sweep" / "1" / "runs.csv").is_file()
+
+
+def test_training_goes_on_after_ctrl_c(another):
+    """The terminal sends SIGINT to Snakemake and its jobs; Snakemake then removes what the job declared."""
+    config = write_config(another.checkout / "long.yaml", {"training": {"draft": {"steps": 800}}})
+    model, log = "results/tiny/models/draft/1/model.safetensors", another.results / "logs" / "train" / "draft-1.log"
+    log.unlink()
+    process = another.run(model, config=config, start=partial(subprocess.Popen, start_new_session=True))
+    while process.poll() is None and not (log.exists() and "training draft" in log.read_text()):
+        time.sleep(0.01)
+    time.sleep(0.3)
+    os.killpg(process.pid, signal.SIGINT)
+    stopped = "".join(process.communicate(timeout=120))
+    assert process.returncode != 0 and "specledger train: stopped by SIGINT; the checkpoint of step " in stopped
+    assert not (another.checkout / model).exists()
+    done = another.run(model, config=config)
+    assert done.returncode == 0 and "the training goes on after step " in done.stderr
+    assert (another.checkout / model).is_file() and not (another.results / "checkpoints").exists()
 
 
 def test_a_damaged_model_stops_with_one_line_and_the_log_has_the_traceback(another):
