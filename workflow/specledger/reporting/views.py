@@ -19,7 +19,7 @@ NUMERIC = frozenset(
     "geometric lag1 drift dependence ending measured_tokens sd equivalence_margin tost_interval tost_p "
     "detectable".split()
 )
-WIDE = frozenset({"claim", "why", "rule", "fault", "wide_where"})
+WIDE = frozenset({"claim", "why", "rule", "fault", "caught_by", "wide_where"})
 GLYPHS = {"reproduced": "✓", "not reproduced": "✗", "inconclusive": "?", "not comparable": "≠"}
 MARKS = {verdict: verdict.replace(" ", "-") for verdict in GLYPHS}
 
