@@ -119,7 +119,7 @@ def test_large_vocabularies_are_enumerated_over_their_likeliest_symbols():
 
 
 def test_the_oracle_refuses_what_is_no_step_function():
-    """Slivers of a uniform in which a rule goes wrong: its steps alone would call it exact."""
+    """A rule that goes wrong in a sliver of a uniform, or by another uniform: its steps alone would call it exact."""
     rng = np.random.default_rng(0)
     p = [rng.dirichlet(np.ones(4), size=(4,) * d) for d in range(3)]
     q = [rng.dirichlet(np.ones(4), size=(4,) * d) for d in range(2)]
@@ -135,7 +135,19 @@ def test_the_oracle_refuses_what_is_no_step_function():
             p_NGV, q_NGV, tokens_NG, np.where((accept_NG > 0.9) & (accept_NG < 0.99), 0.0, accept_NG), extra_N
         )
 
-    for rule in (sliver_of_redraws, sliver_of_accepts):
+    def redraws_by_verdict(p_NGV, q_NGV, tokens_NG, accept_NG, extra_N):
+        honest = verify(p_NGV, q_NGV, tokens_NG, accept_NG, extra_N)
+        at = accept_NG[np.arange(len(accept_NG)), np.minimum(honest.accept_len_N, tokens_NG.shape[1] - 1)]
+        wrong = (honest.accept_len_N < tokens_NG.shape[1]) & (at < 0.999)
+        token_N = np.where(wrong, (honest.token_N + 1) % 4, honest.token_N)
+        return Verdict(accept_len_N=honest.accept_len_N, token_N=token_N, accept_probs_NG=honest.accept_probs_NG)
+
+    def second_by_first(p_NGV, q_NGV, tokens_NG, accept_NG, extra_N):
+        accept_NG = accept_NG.copy()
+        accept_NG[:, 1] = np.where(accept_NG[:, 0] < 1e-3, accept_NG[:, 1], 0.0)
+        return verify(p_NGV, q_NGV, tokens_NG, accept_NG, extra_N)
+
+    for rule in (sliver_of_redraws, sliver_of_accepts, redraws_by_verdict, second_by_first):
         with pytest.raises(NotASteppedRule):
             block_law(rule, p, q, 2)
 
@@ -145,7 +157,8 @@ def test_cuts_that_a_rounding_decides_are_told():
     assert near_a_cut(logits, Sampling(top_p=0.9)).tolist() == [True, True, False]
     assert near_a_cut(logits, Sampling(top_k=2)).tolist() == [False, False, True]
     assert near_a_cut(logits, Sampling(temperature=0.0)).tolist() == [False] * 3
-    assert not near_a_cut(logits, Sampling()).any()
+    assert near_a_cut(logits, Sampling(top_p=0.7)).tolist() == [False, False, True]  # which of two equals is kept
+    assert not near_a_cut(logits, Sampling()).any() and not near_a_cut(logits, Sampling(top_p=1.0)).any()
 
 
 # --- the engine that remembers ---

@@ -98,16 +98,16 @@ def round_law(rule: RoundRule, rows: Rows) -> tuple[np.ndarray, float]:
     declared = np.broadcast_to(rows.declared_V, (len(can), 1, V))
     inputs = (rule.decide, heard, declared, can[:, None])
     hi_S = np.cumsum(rows.drawn_V)[can]
-    lo_S = hi_S - rows.drawn_V[can]
+    lo_S, width_S = hi_S - rows.drawn_V[can], rows.drawn_V[can]
     accept_S = acceptance_law(*inputs)[:, 0]
     if rule.shares == "accept":
-        accept_S = np.clip((accept_S - lo_S) / (hi_S - lo_S), 0, 1)
+        accept_S = np.clip((accept_S - lo_S) / width_S, 0, 1)
     reach_S = rows.drawn_V[can]
     law = np.zeros((V, V + 1))
     for length, weight_S in ((0, reach_S * (1 - accept_S)), (1, reach_S * accept_S)):
         possible, cumulative_SV = token_law(*inputs, length)
         if rule.shares == "recovery" and length == 0:
-            cumulative_SV = np.clip((cumulative_SV - lo_S[:, None]) / (hi_S - lo_S)[:, None], 0, 1)
+            cumulative_SV = np.clip((cumulative_SV - lo_S[:, None]) / width_S[:, None], 0, 1)
         mass_SV = np.where(possible[:, None], weight_S[:, None] * np.diff(cumulative_SV, axis=1, prepend=0.0), 0.0)
         if length == 0:
             law[:, :V] += mass_SV.sum(axis=0)[:, None] * rows.p_VV

@@ -152,6 +152,26 @@ def _describes(cumulative_SV: np.ndarray, rule: Rule, inputs: list[np.ndarray]) 
     return True
 
 
+def try_together(
+    rule: Rule, p_SGV: np.ndarray, q_SGV: np.ndarray, draft_SG: np.ndarray, accept_SG: np.ndarray, laws_LSV: np.ndarray
+) -> None:
+    """NotASteppedRule where, with all uniforms drawn at once, the rule isn't what the steps of each alone say."""
+    S, G = draft_SG.shape
+    generator = np.random.default_rng(1)
+    for _ in range(PROBES):
+        u_SG, extra_S = generator.random((S, G)), generator.random(S)
+        u_SG = np.where(generator.random((S, G)) < 0.5, u_SG * accept_SG, u_SG)  # so that long accepts occur too
+        accepted_SG = u_SG < accept_SG
+        length_S = np.where(accepted_SG.all(axis=1), G, accepted_SG.argmin(axis=1)) if G else np.zeros(S, dtype=int)
+        law_SV = laws_LSV[length_S, np.arange(S)]
+        near_S = (np.abs(u_SG - accept_SG) <= NEAR).any(axis=1)
+        near_S |= (np.abs(law_SV - extra_S[:, None]) <= NEAR).any(axis=1)
+        verdict = rule(p_SGV, q_SGV, draft_SG, u_SG, extra_S)
+        same_S = (verdict.accept_len_N == length_S) & (verdict.token_N == (law_SV <= extra_S[:, None]).sum(axis=1))
+        if not (same_S | near_S).all():
+            raise NotASteppedRule("a decision hangs on another uniform than its own")
+
+
 def block_law(rule: Rule, p: list[np.ndarray], q: list[np.ndarray], gamma: int) -> np.ndarray:
     """The law [V] * (gamma + 1) of the first gamma + 1 tokens: a round of `rule`, then the target alone.
 
@@ -168,12 +188,13 @@ def block_law(rule: Rule, p: list[np.ndarray], q: list[np.ndarray], gamma: int) 
     draft_SG, q_SGV, weight_S = draft_SG[can], q_SGV[can], drawn_SG[can].prod(axis=1)
     p_SGV = rows_along(p, draft_SG, gamma + 1)
     accept_SG = acceptance_law(rule, p_SGV, q_SGV, draft_SG)
-    law = np.zeros((V,) * (gamma + 1))
+    law, laws_LSV = np.zeros((V,) * (gamma + 1)), np.empty((gamma + 1, *p_SGV[:, 0].shape))
     for length in range(gamma + 1):
         reach_S = weight_S * accept_SG[:, :length].prod(axis=1)
         if length < gamma:
             reach_S = reach_S * (1 - accept_SG[:, length])
         possible, cumulative_SV = token_law(rule, p_SGV, q_SGV, draft_SG, length)
+        laws_LSV[length] = cumulative_SV
         mass_SV = np.where(possible[:, None], reach_S[:, None] * np.diff(cumulative_SV, axis=1, prepend=0.0), 0.0)
         prefix_S = draft_SG[:, :length] @ V ** np.arange(length - 1, -1, -1)
         block = np.zeros((V**length, V))
@@ -182,6 +203,7 @@ def block_law(rule: Rule, p: list[np.ndarray], q: list[np.ndarray], gamma: int) 
         for d in range(length + 1, gamma + 1):
             block = block[..., None] * p[d]
         law += block
+    try_together(rule, p_SGV, q_SGV, draft_SG, accept_SG, laws_LSV)
     return law
 
 

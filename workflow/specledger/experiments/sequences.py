@@ -13,6 +13,7 @@ import numpy as np
 from scipy import stats
 
 from specledger.decoding.counts import Generated
+from specledger.decoding.drafters import NGramDrafter
 from specledger.decoding.loops import speculative
 from specledger.experiments.reference import TARGET, Reference, cells_of, joint, laws, lumped
 from specledger.experiments.remembered import Remembered
@@ -108,10 +109,23 @@ def judge_texts(
     examined = [pair for text in whole for pair in examined_proposals(prompt, text)]
     if whole and not examined:
         raise ValueError(f"{drafter} made no proposal in {len(whole)} texts of {count} tokens at gamma {gamma}")
-    if examined:
-        prefixes, accepted = zip(*examined, strict=True)
+    clear = examined_clearly(examined, reference, drafter, sampling)
+    if clear:
+        prefixes, accepted = zip(*clear, strict=True)
         findings.append(acceptance_test(np.array(accepted), betas(reference, drafter, prefixes, sampling)))
     return [*findings, accounting_test(texts, **limits)]
+
+
+def examined_clearly(examined: list, reference: Reference, drafter: str, sampling: Sampling) -> list:
+    """The examined proposals after prefixes at which no cut of target or drafter hangs on a rounding."""
+    distinct = list(dict.fromkeys(prefix for prefix, _ in examined))
+    if not distinct:
+        return []
+    doubtful = near_a_cut(reference.logits(TARGET, distinct), sampling)
+    if not isinstance(reference.cast.drafters[drafter], NGramDrafter):  # whose rows are the same bits on both sides
+        doubtful = doubtful | near_a_cut(reference.logits(drafter, distinct), sampling)
+    clear = {prefix for prefix, near in zip(distinct, doubtful, strict=True) if not near}
+    return [pair for pair in examined if pair[0] in clear]
 
 
 def ngram_tests(
@@ -149,8 +163,13 @@ def near_a_cut(logits: np.ndarray, sampling: Sampling) -> np.ndarray:
     if sampling.top_k is not None and sampling.top_k < whole.shape[-1]:
         near |= whole[..., sampling.top_k - 1] - whole[..., sampling.top_k] < NEAR
         whole = whole[..., : sampling.top_k] / whole[..., : sampling.top_k].sum(axis=-1, keepdims=True)
-    if sampling.top_p is not None:
-        near |= (np.abs(np.cumsum(whole, axis=-1) - sampling.top_p) < NEAR).any(axis=-1)
+    if sampling.top_p is not None and sampling.top_p < 1 - NEAR:
+        cumulative = np.cumsum(whole, axis=-1)
+        near |= (np.abs(cumulative - sampling.top_p) < NEAR).any(axis=-1)
+        # The last that is kept and the first that is not may change places.
+        kept = np.clip((cumulative - whole < sampling.top_p).sum(axis=-1, keepdims=True), 1, whole.shape[-1] - 1)
+        last, first = (np.take_along_axis(whole, kept - 1 + i, axis=-1)[..., 0] for i in (0, 1))
+        near |= (last - first < NEAR) & (cumulative[..., -2] >= sampling.top_p)
     return near
 
 

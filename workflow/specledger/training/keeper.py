@@ -97,6 +97,9 @@ class Keeper:
     def remove(self) -> None:
         """The training is done: nothing stays, nor what a kill -9 left half written."""
         for path in (self.path, *self.path.parent.glob(f".{self.path.name}.*.part")):
-            path.unlink(missing_ok=True)
+            try:
+                path.unlink(missing_ok=True)
+            except OSError as error:  # the training is done all the same
+                self._say(f"checkpoint {path} could not be removed: {error.strerror or error}")
         with contextlib.suppress(OSError):  # another training's checkpoint lies there
             self.path.parent.rmdir()

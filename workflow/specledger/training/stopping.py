@@ -17,7 +17,8 @@ class StopSignals:
 
     def __enter__(self) -> "StopSignals":
         for number in (getattr(signal, name) for name in NAMES if hasattr(signal, name)):
-            if signal.getsignal(number) != signal.SIG_IGN:  # what nohup and a shell's & ignore stays ignored
+            # What nohup and a shell's & ignore stays ignored; None is a handler that Python can't put back.
+            if signal.getsignal(number) not in (signal.SIG_IGN, None):
                 self._before[number] = signal.signal(number, self._note)
         return self
 
