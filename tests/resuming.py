@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import torch
-from small import CPU, corpus_of, play, sizes
+from small import CPU, SCHEDULE, corpus_of, play, sizes
 from specledger.models.storage import MTP_PREFIX
 from specledger.training.keeper import Keeper
 from specledger.training.loop import TrainingSettings, train
@@ -14,12 +14,7 @@ STEPS = 30
 TRAINING = {
     "steps": STEPS,
     "batch": 4,
-    "learning_rate": 1e-2,
-    "warmup_steps": 5,
-    "final_learning_rate_fraction": 0.1,
-    "weight_decay": 0.1,
-    "betas": (0.9, 0.95),
-    "clip_norm": 1.0,
+    **SCHEDULE,
     "evaluate_every": 7,
     "checkpoint": "best",
 }

@@ -11,6 +11,14 @@ from specledger.models.mtp import MTPModule
 from specledger.models.ngram import NGram
 
 CPU = torch.device("cpu")
+SCHEDULE = {
+    "learning_rate": 1e-2,
+    "warmup_steps": 5,
+    "final_learning_rate_fraction": 0.1,
+    "weight_decay": 0.1,
+    "betas": (0.9, 0.95),
+    "clip_norm": 1.0,
+}
 WORDS = "the king and his fool speak of love death honour night what shall we do with thee my lord".split()
 
 

@@ -13,6 +13,7 @@ from specledger.decoding.engines import engine
 from specledger.decoding.loops import autoregressive, speculative
 from specledger.experiments.cast import Cast
 from specledger.experiments.controls import Stage, Texts, decoder_rows, false_alarm_rows, rule_rows
+from specledger.experiments.exact_laws import ExactLaws, near_a_cut
 from specledger.experiments.one_round import Rows, decide_rounds, round_law
 from specledger.experiments.oracle import NotASteppedRule, block_law, oracle_rows, random_cast
 from specledger.experiments.reference import (
@@ -31,7 +32,6 @@ from specledger.experiments.sequences import (
     acceptance_test,
     examined_proposals,
     judge_texts,
-    near_a_cut,
     ngram_test,
     sequence_rows,
     violations,
@@ -240,13 +240,11 @@ def test_complete_decoders_follow_the_exact_law(name, executed):
             Reference(cast=CAST),
             [name],
             PROMPT,
-            tree,
-            ALL,
+            [ExactLaws.of(tree, ALL, sampling) for sampling in samplings],
             Remembered(engine=executed),
             gamma=2,
             count=5,
             texts=300,
-            samplings=samplings,
             seed=11,
             after_each=lambda: None,
         )
@@ -443,10 +441,10 @@ def test_texts_foretell_what_rounds_accept():
 
 
 def test_judge_texts_leaves_broken_texts_to_the_accounts():
-    tree, limits = tree_logits(TARGET_MODEL, PROMPT, 1, ALL), {"count": 2, "gamma": 1, "sampling": Sampling()}
+    exact, limits = ExactLaws.of(tree_logits(TARGET_MODEL, PROMPT, 1, ALL), ALL, Sampling()), {"count": 2, "gamma": 1}
     short = text_of([1], [(0, 0, 0)])
-    found = judge_texts([short], Reference(cast=CAST), "draft", PROMPT, tree, ALL, **limits)
+    found = judge_texts([short], Reference(cast=CAST), "draft", PROMPT, exact, **limits)
     assert [(f.test, f.p_value) for f in found] == [("accounting", 0.0)]
     idle = text_of([1, 2], [(0, 0, 0), (0, 0, 0)])
     with pytest.raises(ValueError, match="draft made no proposal in 1 texts of 2 tokens at gamma 1"):
-        judge_texts([idle], Reference(cast=CAST), "draft", PROMPT, tree, ALL, **limits)
+        judge_texts([idle], Reference(cast=CAST), "draft", PROMPT, exact, **limits)

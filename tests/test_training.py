@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from small import CPU, corpus_of, play, sizes
+from small import CPU, SCHEDULE, corpus_of, play, sizes
 from specledger.foundation.errors import UserError
 from specledger.training import loop
 from specledger.training.batches import sample_batch, validation_windows
@@ -17,12 +17,7 @@ CONFIG = sizes(vocabulary=len(CORPUS.vocabulary), context=16, layers=1)
 SETTINGS = {
     "steps": 40,
     "batch": 8,
-    "learning_rate": 1e-2,
-    "warmup_steps": 5,
-    "final_learning_rate_fraction": 0.1,
-    "weight_decay": 0.1,
-    "betas": (0.9, 0.95),
-    "clip_norm": 1.0,
+    **SCHEDULE,
     "evaluate_every": 10,
     "checkpoint": "last",
     "mtp_weight": None,

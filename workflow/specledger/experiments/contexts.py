@@ -13,7 +13,7 @@ from specledger.experiments.reference import next_logits
 from specledger.sampling.distributions import Sampling, distribution
 from specledger.sampling.uniforms import Uniforms, stream
 from specledger.sampling.verify import acceptance_probability
-from specledger.statistics.goodness import pooled_chisquare, total_variation
+from specledger.statistics.goodness import null_distances, pooled_chisquare, total_variation
 
 PUBLISHED_DRAWS = 200_000
 NULL_SAMPLES = 1_000
@@ -21,9 +21,7 @@ NULL_SAMPLES = 1_000
 
 def null_band(p_V: np.ndarray, generator: np.random.Generator) -> tuple[float, float]:
     """The .5% and 99.5% quantiles of TV when 200,000 draws do follow p, as published readings have it."""
-    counts_RV = generator.multinomial(PUBLISHED_DRAWS, p_V / p_V.sum(), size=NULL_SAMPLES)
-    distances = 0.5 * np.abs(counts_RV / PUBLISHED_DRAWS - p_V).sum(axis=1)
-    lo, hi = np.quantile(distances, (0.005, 0.995))
+    lo, hi = np.quantile(null_distances(p_V, PUBLISHED_DRAWS, generator, NULL_SAMPLES), (0.005, 0.995))
     return float(lo), float(hi)
 
 

@@ -9,6 +9,7 @@ from specledger.decoding.counts import Generated
 from specledger.decoding.engines import engine
 from specledger.decoding.loops import speculative
 from specledger.experiments.cast import Cast
+from specledger.experiments.exact_laws import ExactLaws
 from specledger.experiments.one_round import Place, Rows, decide_rounds, judge_rounds, powers, round_law
 from specledger.experiments.reference import Reference, alphabet, tree_logits, within
 from specledger.experiments.remembered import Remembered
@@ -108,16 +109,15 @@ def decoder_rows(stage: Stage, asked: Texts, *, after_each: Callable[[], None]) 
     """
     executed = Remembered(engine=engine("recompute"))
     reference = Reference(cast=stage.cast)
+    exact = ExactLaws.of(stage.tree, stage.symbols_K, Sampling())
     for fault in wrong_decoders(stage.cast.target):
         limit = stage.cast.drafters[fault.uses].max_gamma or asked.gamma
         used = replace(asked, gamma=min(asked.gamma, limit))
-        limits = {"count": used.tokens, "gamma": used.gamma, "sampling": Sampling()}
+        limits = {"count": used.tokens, "gamma": used.gamma}
         samples = []
         for repeat in range(REPEATS):
             texts = decode_texts(stage, fault, used, Uniforms("decoders", stage.seed, repeat), executed)
-            samples.append(
-                judge_texts(texts, reference, fault.uses, stage.prompt, stage.tree, stage.symbols_K, **limits)
-            )
+            samples.append(judge_texts(texts, reference, fault.uses, stage.prompt, exact, **limits))
         about = {"rule": fault.name, "source": fault.source, "kind": "decoder", "drafter": fault.uses}
         about |= {"gamma": used.gamma, "temperature": 1.0, "n": used.texts}
         for findings in zip(*samples, strict=True):

@@ -6,7 +6,7 @@ the identities that counters must keep. Shapes: N texts, L tokens of each, V voc
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from itertools import islice, product
 
 import numpy as np
@@ -15,14 +15,13 @@ from scipy import stats
 from specledger.decoding.counts import Generated
 from specledger.decoding.drafters import NGramDrafter
 from specledger.decoding.loops import speculative
-from specledger.experiments.reference import TARGET, Reference, cells_of, joint, laws, lumped
+from specledger.experiments.exact_laws import ExactLaws, near_a_cut
+from specledger.experiments.reference import TARGET, Reference
 from specledger.experiments.remembered import Remembered
 from specledger.sampling.distributions import Sampling, distribution
 from specledger.sampling.uniforms import Uniforms
 from specledger.sampling.verify import acceptance_probability
 from specledger.statistics.goodness import pooled_chisquare
-
-NEAR = 1e-5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,19 +92,17 @@ def judge_texts(
     reference: Reference,
     drafter: str,
     prompt: list[int],
-    tree: list[np.ndarray],
-    symbols_K: np.ndarray,
+    exact: ExactLaws,
     *,
     count: int,
     gamma: int,
-    sampling: Sampling,
 ) -> list[Finding]:
-    """Every test of a sample of texts of one decoder; `tree` holds the target's logits, [K] * d + [V]."""
-    V = tree[0].shape[-1]
+    """Every test of a sample of texts of one decoder."""
+    V, sampling = exact.vocabulary, exact.sampling
     limits = {"count": count, "gamma": gamma, "vocabulary": V}
     whole = [text for text in texts if len(text.tokens) >= count and max(text.tokens) < V]
     tokens_NL = np.array([text.tokens[:count] for text in whole], dtype=np.int64).reshape(-1, count)
-    findings = ngram_tests(tokens_NL, tree, symbols_K, sampling) if whole else []
+    findings = ngram_tests(tokens_NL, exact) if whole else []
     examined = [pair for text in whole for pair in examined_proposals(prompt, text)]
     if whole and not examined:
         raise ValueError(f"{drafter} made no proposal in {len(whole)} texts of {count} tokens at gamma {gamma}")
@@ -128,77 +125,41 @@ def examined_clearly(examined: list, reference: Reference, drafter: str, samplin
     return [pair for pair in examined if pair[0] in clear]
 
 
-def ngram_tests(
-    tokens_NL: np.ndarray, tree: list[np.ndarray], symbols_K: np.ndarray, sampling: Sampling
-) -> list[Finding]:
-    """The tests of 2-grams up to the tree's depth, of texts that pass no prefix whose cut a rounding decides."""
-    V = tree[0].shape[-1]
-    rows = lumped(laws(tree, sampling), symbols_K)
-    cells_NL = cells_of(tokens_NL, symbols_K, V)
-    doubtful = [near_a_cut(logits, sampling) for logits in tree]
+def ngram_tests(tokens_NL: np.ndarray, exact: ExactLaws) -> list[Finding]:
+    """The tests of 2-grams and longer ones, as far as the laws and the texts go."""
     findings = []
-    for n in range(2, min(tokens_NL.shape[1], len(tree)) + 1):
-        law, clear_N = joint(rows, n), np.ones(len(cells_NL), dtype=bool)
-        for d, near in enumerate(doubtful[:n]):
-            padded = np.pad(near, (0, rows[0].shape[-1] - len(symbols_K))) if d else near
-            law = np.where(padded.reshape(padded.shape + (1,) * (n - d)), 0.0, law)
-            clear_N &= ~padded[tuple(cells_NL[:, :d].T)]
-        if clear_N.any():
-            findings.append(ngram_test(cells_NL[clear_N], law / law.sum()))
+    for n, law in exact.laws.items():
+        cells = exact.clear_cells(tokens_NL, n) if n <= tokens_NL.shape[1] else []
+        if len(cells):
+            findings.append(ngram_test(cells, law / law.sum()))
     return findings
-
-
-def near_a_cut(logits: np.ndarray, sampling: Sampling) -> np.ndarray:
-    """[...] of logits [..., V]: would a change of 1e-5 in the probabilities let top-k or top-p keep other symbols?
-
-    Decoders and the reference round differently; where such a cut hangs on it, a symbol is impossible to one
-    and possible to the other. Whether it does depends on the prefix alone, so that leaving these prefixes out
-    biases nothing.
-    """
-    whole = np.sort(distribution(logits, replace(sampling, top_k=None, top_p=None)), axis=-1)[..., ::-1]
-    near = np.zeros(whole.shape[:-1], dtype=bool)
-    if sampling.temperature == 0:
-        two = np.sort(distribution(logits, Sampling()), axis=-1)[..., -2:]
-        return two[..., 1] - two[..., 0] < NEAR
-    if sampling.top_k is not None and sampling.top_k < whole.shape[-1]:
-        near |= whole[..., sampling.top_k - 1] - whole[..., sampling.top_k] < NEAR
-        whole = whole[..., : sampling.top_k] / whole[..., : sampling.top_k].sum(axis=-1, keepdims=True)
-    if sampling.top_p is not None and sampling.top_p < 1 - NEAR:
-        cumulative = np.cumsum(whole, axis=-1)
-        near |= (np.abs(cumulative - sampling.top_p) < NEAR).any(axis=-1)
-        # The last that is kept and the first that is not may change places.
-        kept = np.clip((cumulative - whole < sampling.top_p).sum(axis=-1, keepdims=True), 1, whole.shape[-1] - 1)
-        last, first = (np.take_along_axis(whole, kept - 1 + i, axis=-1)[..., 0] for i in (0, 1))
-        near |= (last - first < NEAR) & (cumulative[..., -2] >= sampling.top_p)
-    return near
 
 
 def sequence_rows(
     reference: Reference,
     drafters: Sequence[str],
     prompt: list[int],
-    tree: list[np.ndarray],
-    symbols_K: np.ndarray,
+    exacts: Sequence[ExactLaws],
     engine: Remembered,
     *,
     gamma: int,
     count: int,
     texts: int,
-    samplings: Sequence[Sampling],
     seed: int,
     after_each: Callable[[], None],
 ) -> Iterator[dict]:
     """One row per drafter, sampling and test, of texts of their own."""
     target = reference.cast.target
-    for index, (name, sampling) in enumerate(product(drafters, samplings)):
+    for index, (name, exact) in enumerate(product(drafters, exacts)):
         drafter = reference.cast.drafters[name]
         used = min(gamma, drafter.max_gamma or gamma)
-        limits = {"gamma": used, "count": count, "sampling": sampling}
+        limits, sampling = {"gamma": used, "count": count}, exact.sampling
         uniforms = Uniforms("sequences", seed, engine.name, index)
-        found = [speculative(target, drafter, prompt, engine=engine, uniforms=uniforms, **limits) for _ in range(texts)]
+        shared = {"engine": engine, "sampling": sampling, "uniforms": uniforms, **limits}
+        found = [speculative(target, drafter, prompt, **shared) for _ in range(texts)]
         about = {"seed": seed, "engine": engine.name, "context_rule": engine.context_rule, "drafter": name}
         about |= {"gamma": used, **asdict(sampling), "texts": texts, "tokens": count}
-        for finding in judge_texts(found, reference, name, prompt, tree, symbols_K, **limits):
+        for finding in judge_texts(found, reference, name, prompt, exact, **limits):
             yield {**about, **asdict(finding)}
         after_each()
 

@@ -51,12 +51,17 @@ def null_total_variation(
 
     TV is not 0 under the null; a measured TV means something only beside these two.
     """
+    distances = null_distances(probs, draws, generator, resamples)
+    return float(distances.mean()), float(np.quantile(distances, 0.999))
+
+
+def null_distances(probs: ArrayLike, draws: int, generator: np.random.Generator, resamples: int) -> NDArray[np.float64]:
+    """Total variations [R] from `probs` of `resamples` samples of `draws` draws that do follow it."""
     if draws < 1:
         raise ValueError(f"draws must be at least 1, got {draws}")
     p = distribution(probs)
     counts_RV = generator.multinomial(draws, p, size=resamples)
-    distances = 0.5 * np.abs(counts_RV / draws - p).sum(axis=1)
-    return float(distances.mean()), float(np.quantile(distances, 0.999))
+    return 0.5 * np.abs(counts_RV / draws - p).sum(axis=1)
 
 
 def pool_cells(expected: ArrayLike, minimum: float = 5.0) -> NDArray[np.int64]:
