@@ -11,7 +11,7 @@ FIGURE_NAMES = (
     "acceptance_by_position.svg",
     "gap.svg",
 )
-TEMPLATES = tuple(sorted(path for path in (WORKFLOW / "report").iterdir() if path.is_file()))
+TEMPLATES = tuple(sorted(path for path in (WORKFLOW / "report").rglob("*") if path.is_file()))
 
 
 rule figures:

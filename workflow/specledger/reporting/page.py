@@ -15,7 +15,8 @@ from specledger.reporting.report import build
 from specledger.reporting.svg import inlined
 from specledger.reporting.wording import TEMPLATES
 
-SCRIPTS = ("tables.js", "speedup.js")
+STYLES = ("page.css", "explorables/explorables.css")
+SCRIPTS = ("explorables/tables.js", "explorables/speedup.js")
 MAX_EMBEDDED = 300_000  # bytes of CSV that the page carries; what is beyond is named by its path
 
 
@@ -67,6 +68,11 @@ def _formula(name: str) -> Markup:
     return Markup(inlined(formula_svg(name), f"formula-{name}"))
 
 
+def _files(names: tuple[str, ...]) -> list[Markup]:
+    """Our own styles or scripts, which go into the page as they are."""
+    return [Markup((TEMPLATES / name).read_text(encoding="utf-8")) for name in names]
+
+
 def render(results: Path, figures: Path, provenance: Mapping, output: Path) -> None:
     """Write index.html from results/<study>, its figures and its provenance.
 
@@ -81,8 +87,8 @@ def render(results: Path, figures: Path, provenance: Mapping, output: Path) -> N
             downloads=links(document.downloads, study.results),
             pictures={name: Markup(inlined(svg, name)) for name, svg in study.figures.items()},
             formula=_formula,
-            style=Markup((TEMPLATES / "page.css").read_text(encoding="utf-8")),
-            scripts=[Markup((TEMPLATES / name).read_text(encoding="utf-8")) for name in SCRIPTS],
+            style=Markup("\n").join(_files(STYLES)),
+            scripts=_files(SCRIPTS),
         )
     )
     write_text(Path(output), text)
