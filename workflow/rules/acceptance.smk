@@ -5,7 +5,7 @@ rule acceptance:
     output:
         [
             RESULTS / "acceptance" / "{seed}" / name
-            for name in ("draws.csv", "contexts.csv", "texts.csv", "position.json", "certificate.json")
+            for name in ("draws.csv", "contexts.csv", "texts.csv", "position.json", "round.json", "certificate.json")
         ],
     log:
         LOGS / "acceptance" / "{seed}.log",

@@ -7,6 +7,7 @@ from specledger.decoding.engines import engine
 from specledger.experiments.acceptance import choose_positions, judge, simulate
 from specledger.experiments.contexts import context_rows
 from specledger.experiments.reference import next_logits
+from specledger.experiments.shown_rounds import DRAFTER, GAMMA, ROUNDS, shown_rounds
 from specledger.experiments.texts import text_rows
 from specledger.foundation.progress import Progress
 from specledger.foundation.records import write_json, write_rows
@@ -23,6 +24,7 @@ def run(options, log) -> None:
     label = f"acceptance seed {options.seed}"
     with Progress(label, total, log, unit="step") as progress:
         positions(options, settings, corpus, cast, sampling, progress)
+        rounds(options, settings, corpus, cast, sampling)
         places, contexts_CT = contexts_at(corpus, cast, settings["contexts"], after=settings["positions"])
         if len(places) < settings["contexts"]:
             log.say(f"acceptance: the validation text has room for {len(places)} of {settings['contexts']} contexts")
@@ -63,3 +65,13 @@ def positions(options, settings: dict, corpus, cast, sampling: Sampling, progres
     write_rows(options.output / "draws.csv", rows)
     record = {"context": shown[0]["context"], "positions": shown, "symbols": list(corpus.vocabulary.symbols)}
     write_json(options.output / "position.json", record)
+
+
+def rounds(options, settings: dict, corpus, cast, sampling: Sampling) -> None:
+    """round.json: rounds of the draft model at positions that no simulation used."""
+    places, contexts_CT = contexts_at(corpus, cast, ROUNDS, after=settings["positions"])
+    executed = engine("cached")
+    found = shown_rounds(cast, contexts_CT, places, executed, sampling=sampling, seed=options.seed)
+    record = {"drafter": DRAFTER, "gamma": GAMMA, "engine": executed.name, "temperature": sampling.temperature}
+    record |= {"symbols": list(corpus.vocabulary.symbols), "rounds": list(found)}
+    write_json(options.output / "round.json", record)
