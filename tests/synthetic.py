@@ -273,5 +273,6 @@ def synthetic_provenance(seeds: tuple[int, ...]) -> dict:
             "model": {"context": 64, "target": {"layers": 4, "width": 128}, "draft": {"layers": 1, "width": 64}},
             "training": {"mtp_weight": 0.3, "target": {"steps": 5000, "betas": [0.9, 0.95]}},
             "sampling": {"temperature": 1.0, "top_k": None}, "sweep": {"tokens": 600, "repeats": 10},
+            "report": {"language": "en"},
         },
     }  # fmt: skip

@@ -94,6 +94,7 @@ BAD = [
     ("controls/texts", 0, ["controls.texts", "0", "from 1 to 1000000"]),
     ("analysis/equivalence_margin", 0, ["analysis.equivalence_margin", "0", "above 0"]),
     ("ngram/discount", 1, ["ngram.discount", "1", "between 0 and 1"]),
+    ("report/language", "xx", ["report.language", "xx", "en, zh"]),
     ("ngram/order", 9, ["ngram.order", "9", "from 1 to 8"]),
     ("corpus/path", "", ["corpus.path", "path of a text file"]),
     ("corpus/sha256", "abc", ["corpus.sha256", "abc", "64 hexadecimal"]),

@@ -233,8 +233,17 @@ def test_logic_reruns_the_stages_that_import_it(study, edit):
 
 
 def test_templates_rerun_the_report_alone(study, edit):
-    edit("workflow/report/text.en.toml", lambda text: text + "\n# a comment\n")
+    edit("workflow/report/text/en/page.toml", lambda text: text + "\n# a comment\n")
     assert study.plan() == {"page": 1, "paper": 1, "all": 1}
+
+
+def test_words_of_the_figures_draw_them_anew(study, edit):
+    edit("workflow/report/text/en/figures.toml", lambda text: text + "\n# a comment\n")
+    assert study.plan() == {"figures": 1, "page": 1, "paper": 1, "all": 1}
+
+
+def test_the_language_reruns_the_report_and_no_table(study):
+    assert study.plan({"report": {"language": "zh"}}) == {"figures": 1, "page": 1, "paper": 1, "all": 1}
 
 
 def test_the_text_counts_and_not_its_place(study, tmp_path):

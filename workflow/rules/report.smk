@@ -12,6 +12,8 @@ FIGURE_NAMES = (
     "gap.svg",
 )
 TEMPLATES = tuple(sorted(path for path in (WORKFLOW / "report").rglob("*") if path.is_file()))
+TEMPLATES = tuple(sorted(path for path in (WORKFLOW / "report").rglob("*") if path.is_file()))
+FIGURE_TEXTS = tuple(path for path in TEMPLATES if path.name in ("figures.toml", "names.toml"))
 
 
 rule figures:
@@ -33,7 +35,7 @@ rule figures:
         ENVIRONMENT
     params:
         settings=settings("report"),
-        code=code_hash("figures"),
+        code=code_hash("figures", FIGURE_TEXTS),
         results=results_folder,
     shell:
         "python -m specledger figures --settings {params.settings:q} --code {params.code} --log {log:q}"

@@ -1,5 +1,6 @@
 """Stage `figures`: draw the figures of the study."""
 
+import json
 from pathlib import Path
 
 from specledger.commands.folders import add_folder
@@ -13,4 +14,6 @@ def add_arguments(parser) -> None:
 
 def run(options, log) -> None:
     options.output.mkdir(parents=True, exist_ok=True)
-    draw_all(options.results, options.output)
+    language = json.loads(options.settings)["report"]["language"]
+    if draw_all(options.results, options.output, language) != language:
+        log.say(f"figures: no font on this machine has the letters of {language}; the figures' words are English")

@@ -7,9 +7,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter
 
-from specledger.reporting.labels import DRAFTERS, ENGINES, PARTS
+from specledger.reporting.labels import PARTS, place_of
 from specledger.reporting.style import GRID, INK, MARKER, PART, drafter_colour
 from specledger.reporting.tables import Row, Table
+from specledger.reporting.wording import Wording
 
 WIDTH = 7.6
 DASH = (0, (3.5, 2))
@@ -21,10 +22,7 @@ def methods(ledger: Table, engine: str) -> dict[str, list[Row]]:
     found: dict[str, list[Row]] = {}
     for row in sorted(rows, key=lambda row: row["gamma"]):
         found.setdefault(row["drafter"], []).append(row)
-    return {
-        name: found[name]
-        for name in sorted(found, key=lambda name: list(DRAFTERS).index(name) if name in DRAFTERS else 99)
-    }
+    return {name: found[name] for name in sorted(found, key=place_of)}
 
 
 def _panels(count: int, height: float) -> tuple[Figure, list[Axes]]:
@@ -64,15 +62,15 @@ def _points(axis: Axes, rows: Sequence[Row], column: str, drafter: str, shift: f
         )
 
 
-def _gamma_axis(axis: Axes, rows: Sequence[Row]) -> None:
+def _gamma_axis(axis: Axes, rows: Sequence[Row], words: Wording) -> None:
     gammas = sorted({row["gamma"] for row in rows})
     axis.xaxis.set_major_locator(FixedLocator(gammas))
-    axis.set_xlabel("γ, guesses a round")
+    axis.set_xlabel(words.say("plot.gamma"))
     axis.set_xlim(min(gammas) - 0.6, max(gammas) + 0.6)
     axis.grid(False, axis="x")
 
 
-def _legend(figure: Figure, drafters: Sequence[str], lines: dict[str, str | tuple]) -> None:
+def _legend(figure: Figure, drafters: Sequence[str], lines: dict[str, str | tuple], words: Wording) -> None:
     handles = [
         Line2D(
             [],
@@ -80,7 +78,7 @@ def _legend(figure: Figure, drafters: Sequence[str], lines: dict[str, str | tupl
             linestyle="",
             marker=MARKER.get(name, "o"),
             color=drafter_colour(name),
-            label=DRAFTERS.get(name, name),
+            label=words.name("drafter", name),
         )
         for name in drafters
     ]
@@ -90,7 +88,7 @@ def _legend(figure: Figure, drafters: Sequence[str], lines: dict[str, str | tupl
     figure.legend(handles=handles, loc="outside upper left", ncols=len(handles), handletextpad=0.5, columnspacing=1.5)
 
 
-def _by_engine(ledger: Table, column: str, lines: dict[str, tuple[str, str | tuple]]) -> Figure:
+def _by_engine(ledger: Table, column: str, lines: dict[str, tuple[str, str | tuple]], words: Wording) -> Figure:
     engines = ledger.values("engine")
     figure, axes = _panels(len(engines), 3.7)
     seen: dict[str, None] = {}
@@ -102,9 +100,9 @@ def _by_engine(ledger: Table, column: str, lines: dict[str, tuple[str, str | tup
                 _line(axis, rows, theory, color=drafter_colour(drafter), linestyle=style, linewidth=1.4, alpha=0.85)
             _points(axis, rows, column, drafter, 0.09 * (index - (len(found) - 1) / 2))
         if found:
-            _gamma_axis(axis, [row for rows in found.values() for row in rows])
-        axis.set_title(ENGINES.get(engine, engine))
-    _legend(figure, list(seen), {label: style for label, (_, style) in lines.items()})
+            _gamma_axis(axis, [row for rows in found.values() for row in rows], words)
+        axis.set_title(words.name("engine_rule", engine))
+    _legend(figure, list(seen), {label: style for label, (_, style) in lines.items()}, words)
     return figure
 
 
@@ -116,32 +114,32 @@ def _top(ledger: Table, columns: Sequence[str], end: str) -> float:
     return 1.06 * max(highest, min(max(ends, default=highest), 1.3 * highest))
 
 
-def draw_tokens_per_round(ledger: Table) -> Figure:
+def draw_tokens_per_round(ledger: Table, words: Wording) -> Figure:
     """Measured tokens a round with intervals over eq. (1) at each row's own alpha."""
-    figure = _by_engine(ledger, "tokens_per_round", {"eq. (1)": ("eq1", "-")})
-    figure.axes[0].set_ylabel("tokens a round")
+    figure = _by_engine(ledger, "tokens_per_round", {words.say("plot.eq1"): ("eq1", "-")}, words)
+    figure.axes[0].set_ylabel(words.say("plot.tokens"))
     figure.axes[0].set_ylim(1, _top(ledger, ("tokens_per_round", "eq1"), "tokens_per_round_hi"))
     return figure
 
 
-def draw_wall_clock(ledger: Table) -> Figure:
+def draw_wall_clock(ledger: Table, words: Wording) -> Figure:
     """Measured speed-up with intervals beside Theorem 3.8 and the measured-cost model."""
-    lines = {"Theorem 3.8": ("theorem38", "-"), "measured cost": ("cost_model", DASH)}
-    figure = _by_engine(ledger, "speedup", lines)
+    lines = {words.say("plot.theorem38"): ("theorem38", "-"), words.say("plot.cost_model"): ("cost_model", DASH)}
+    figure = _by_engine(ledger, "speedup", lines, words)
     for axis in figure.axes:
         axis.axhline(1, color=INK, linewidth=1.1, zorder=1)
         axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}×"))
         axis.set_ylim(0, _top(ledger, ("speedup", "theorem38", "cost_model"), "speedup_hi"))
-    figure.axes[0].set_ylabel("speed-up over plain decoding")
+    figure.axes[0].set_ylabel(words.say("plot.speedup"))
     return figure
 
 
-def _label(row: Row) -> str:
-    name = DRAFTERS.get(row["drafter"], row["drafter"])
+def _label(row: Row, words: Wording) -> str:
+    name = words.name("drafter", row["drafter"])
     return name if row["drafter"] == "none" else f"{name}, γ = {row['gamma']}"
 
 
-def _engine_bars(axis: Axes, rows: Sequence[Row]) -> None:
+def _engine_bars(axis: Axes, rows: Sequence[Row], words: Wording) -> None:
     for place, row in enumerate(rows):
         left = 0.0
         for part in PARTS:
@@ -149,30 +147,31 @@ def _engine_bars(axis: Axes, rows: Sequence[Row]) -> None:
             if value > 0:
                 axis.barh(place, value, left=left, height=0.72, color=PART[part], linewidth=0)
             left += value
-    axis.set_yticks(range(len(rows)), [_label(row) for row in rows])
+    axis.set_yticks(range(len(rows)), [_label(row, words) for row in rows])
     axis.set_ylim(len(rows) - 0.4, -0.6)
     axis.grid(False, axis="y")
-    axis.set_xlabel("seconds a text")
+    axis.set_xlabel(words.say("plot.seconds"))
     plain = [row["wall_s"] for row in rows if row["drafter"] == "none" and row["wall_s"] is not None]
     if plain:
         axis.axvline(plain[0], color=INK, linewidth=1.0, linestyle=DASH)
 
 
-def draw_time_parts(time: Table) -> Figure:
+def draw_time_parts(time: Table, words: Wording) -> Figure:
     """Stacked seconds of a text by part, a bar a method."""
     engines = time.values("engine")
     groups = [time.where(engine=engine) for engine in engines]
     figure = Figure(figsize=(WIDTH, 1.3 + 0.235 * max(map(len, groups))), layout="constrained")
-    shared = len({tuple(map(_label, rows)) for rows in groups}) == 1
+    shared = len({tuple(_label(row, words) for row in rows) for rows in groups}) == 1
     axes = figure.subplots(1, len(engines), sharey=shared, squeeze=False)[0]
     for axis, engine, rows in zip(axes, engines, groups, strict=True):
-        _engine_bars(axis, rows)
-        axis.set_title(ENGINES.get(engine, engine))
+        _engine_bars(axis, rows, words)
+        axis.set_title(words.name("engine_rule", engine))
     used = [part for part in PARTS if any((row[part] or 0) > 0 for rows in groups for row in rows)]
     handles = [
-        Line2D([], [], linestyle="", marker="s", markersize=8, color=PART[part], label=PARTS[part]) for part in used
+        Line2D([], [], linestyle="", marker="s", markersize=8, color=PART[part], label=words.name("part", part))
+        for part in used
     ]
-    handles.append(Line2D([], [], color=INK, linewidth=1.0, linestyle=DASH, label="plain decoding, total"))
+    handles.append(Line2D([], [], color=INK, linewidth=1.0, linestyle=DASH, label=words.say("plot.plain_total")))
     figure.legend(handles=handles, loc="outside upper left", ncols=len(handles), handletextpad=0.4, columnspacing=1.4)
     for axis in axes:
         axis.spines["left"].set_color(GRID)

@@ -6,9 +6,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from specledger.reporting.drawing_ledger import WIDTH
-from specledger.reporting.labels import MODELS
 from specledger.reporting.style import GRID, INK, MODEL
 from specledger.reporting.tables import Row, Table
+from specledger.reporting.wording import Wording
 
 MAX_POINTS = 120
 
@@ -39,7 +39,7 @@ def _spread(ends: list[float], least: float, low: float, high: float) -> list[fl
     return [max(low, place - over) for place in places]
 
 
-def draw_learning_curves(histories: Mapping[str, Mapping[int, Sequence[Row]]]) -> Figure:
+def draw_learning_curves(histories: Mapping[str, Mapping[int, Sequence[Row]]], words: Wording) -> Figure:
     """Validation loss by step: every seed thin, the mean thick, its name at its end."""
     figure = Figure(figsize=(WIDTH, 3.9), layout="constrained")
     axis = figure.subplots()
@@ -61,20 +61,21 @@ def draw_learning_curves(histories: Mapping[str, Mapping[int, Sequence[Row]]]) -
     low, high = min(lowest), max(at_quarter)
     margin = 0.08 * (high - low) or 0.05
     axis.set_ylim(low - margin, high + margin)
-    _name_ends(axis, sorted(ends), (low, high))
-    axis.set_xlabel("training step")
-    axis.set_ylabel("validation loss, nats a character")
+    _name_ends(axis, sorted(ends), (low, high), words)
+    axis.set_xlabel(words.say("plot.step"))
+    axis.set_ylabel(words.say("plot.loss"))
     return figure
 
 
-def _name_ends(axis: Axes, ends: list[tuple[float, str, float]], limits: tuple[float, float]) -> None:
+def _name_ends(axis: Axes, ends: list[tuple[float, str, float]], limits: tuple[float, float], words: Wording) -> None:
     least = 0.075 * (axis.get_ylim()[1] - axis.get_ylim()[0])
     places = _spread([value for value, _, _ in ends], least, *limits)
     last = max(step for _, _, step in ends)
     for (value, name, step), place in zip(ends, places, strict=True):
         line = {"arrowstyle": "-", "color": MODEL[name], "linewidth": 1.2, "relpos": (0, 0.5), "shrinkB": 2}
+        text = f"{words.name('curve', name)}  {value:.3f}"
         axis.annotate(
-            f"{MODELS[name]}  {value:.3f}", (step, value), (last * 1.035, place), va="center", ha="left", fontsize=9,
+            text, (step, value), (last * 1.035, place), va="center", ha="left", fontsize=9,
             color=INK, annotation_clip=False, arrowprops=line,
         )  # fmt: skip
     axis.set_xlim(-0.01 * last, last * 1.36)
@@ -82,7 +83,7 @@ def _name_ends(axis: Axes, ends: list[tuple[float, str, float]], limits: tuple[f
     axis.set_xticks([tick for tick in axis.get_xticks() if 0 <= tick <= last])
 
 
-def draw_seeds(seeds: Table, difference: Mapping) -> Figure:
+def draw_seeds(seeds: Table, difference: Mapping, words: Wording) -> Figure:
     """Plain against MTP, joined by seed; beside it the differences with their mean and interval."""
     losses = {(row["model"], row["seed"]): row["validation_loss"] for row in seeds.rows}
     numbers = [seed for seed in seeds.values("seed") if {("plain", seed), ("mtp", seed)} <= losses.keys()]
@@ -93,16 +94,18 @@ def draw_seeds(seeds: Table, difference: Mapping) -> Figure:
         left.plot([0, 1], pair, color=GRID, linewidth=1, zorder=1)
         left.plot(0, pair[0], "s", color=MODEL["plain"], markersize=5.5, markeredgewidth=0)
         left.plot(1, pair[1], "D", color=MODEL["mtp"], markersize=5.5, markeredgewidth=0)
-    left.set_xticks([0, 1], ["without MTP", "with MTP"])
+    left.set_xticks([0, 1], [words.say("plot.without_mtp"), words.say("plot.with_mtp")])
     left.set_xlim(-0.35, 1.35)
-    left.set_ylabel("validation loss, nats")
-    left.set_title("Each seed's two targets")
+    left.set_ylabel(words.say("plot.loss_short"))
+    left.set_title(words.say("plot.pairs"))
     left.grid(False, axis="x")
-    _differences(right, numbers, [losses["mtp", seed] - losses["plain", seed] for seed in numbers], difference)
+    _differences(right, numbers, [losses["mtp", seed] - losses["plain", seed] for seed in numbers], difference, words)
     return figure
 
 
-def _differences(axis: Axes, seeds: Sequence[int], values: Sequence[float], difference: Mapping) -> None:
+def _differences(
+    axis: Axes, seeds: Sequence[int], values: Sequence[float], difference: Mapping, words: Wording
+) -> None:
     axis.axhline(0, color=INK, linewidth=1.1, zorder=1)
     places = range(len(seeds))
     axis.vlines(places, 0, values, color=MODEL["mtp"], linewidth=1.4)
@@ -115,8 +118,8 @@ def _differences(axis: Axes, seeds: Sequence[int], values: Sequence[float], diff
         axis.plot(after, mean, "o", color=INK, markersize=7.5, markeredgewidth=0)
     step = max(1, len(seeds) // 12)
     shown = list(places)[::step]
-    axis.set_xticks([*shown, after], [*(str(seeds[place]) for place in shown), "mean"])
+    axis.set_xticks([*shown, after], [*(str(seeds[place]) for place in shown), words.say("plot.mean")])
     axis.set_xlim(-0.7, after + 0.7)
-    axis.set_xlabel("seed")
-    axis.set_title("Difference, MTP minus plain")
+    axis.set_xlabel(words.say("plot.seed"))
+    axis.set_title(words.say("plot.difference"))
     axis.grid(False, axis="x")

@@ -8,14 +8,14 @@ from matplotlib.patches import Patch
 from scipy import stats
 
 from specledger.reporting.drawing_ledger import DASH, WIDTH
-from specledger.reporting.labels import DRAFTERS
 from specledger.reporting.style import GRID, INK, drafter_colour
 from specledger.reporting.tables import Row, Table
+from specledger.reporting.wording import Wording
 
 BAND = 0.99  # of a bin's count, if the p-values are uniform
 
 
-def _histogram(axis: Axes, drafter: str, rows: tuple[Row, ...]) -> None:
+def _histogram(axis: Axes, drafter: str, rows: tuple[Row, ...], words: Wording) -> None:
     """Counts by bin over the band that a binomial count keeps to."""
     total = sum(row["count"] for row in rows)
     for row in rows:
@@ -29,26 +29,26 @@ def _histogram(axis: Axes, drafter: str, rows: tuple[Row, ...]) -> None:
     axis.axhline(total / len(rows), color=INK, linewidth=1.3, linestyle=DASH, zorder=3)
     axis.set_xlim(0, 1)
     axis.set_xticks([0, 0.5, 1], ["0", "0.5", "1"])
-    axis.set_xlabel("p-value")
-    axis.set_title(DRAFTERS.get(drafter, drafter))
+    axis.set_xlabel(words.say("plot.p_value"))
+    axis.set_title(words.name("drafter", drafter))
     axis.grid(False, axis="x")
 
 
-def draw_p_values(table: Table) -> Figure:
+def draw_p_values(table: Table, words: Wording) -> Figure:
     """A panel a drafter: flat bars are what an exact rule gives."""
     drafters = [name for name in table.values("drafter") if name != "all"]
     figure = Figure(figsize=(WIDTH, 3.0), layout="constrained")
     axes = figure.subplots(1, len(drafters), sharey=True, squeeze=False)[0]
     for axis, drafter in zip(axes, drafters, strict=True):
-        _histogram(axis, drafter, table.where(drafter=drafter))
-    axes[0].set_ylabel("positions")
+        _histogram(axis, drafter, table.where(drafter=drafter), words)
+    axes[0].set_ylabel(words.say("plot.positions"))
     handles = [
-        Line2D([], [], color=INK, linewidth=1.2, linestyle=DASH, label="expected if exact"),
+        Line2D([], [], color=INK, linewidth=1.2, linestyle=DASH, label=words.say("plot.expected")),
         Patch(
             facecolor=(*to_rgb(GRID), 0.3),
             edgecolor=INK,
             linewidth=0.7,
-            label=f"{100 * BAND:.0f}% of bars fall in here, if exact",
+            label=words.say("plot.band", share=f"{100 * BAND:.0f}%"),
         ),
     ]
     figure.legend(handles=handles, loc="outside upper left", ncols=2, columnspacing=1.6)

@@ -11,20 +11,17 @@ from matplotlib.ticker import FixedLocator, FuncFormatter
 from specledger.reporting.drawing_ledger import DASH, WIDTH
 from specledger.reporting.findings_rates import STEPS, shown_engine
 from specledger.reporting.formats import MINUS
-from specledger.reporting.labels import DRAFTERS
+from specledger.reporting.labels import place_of
 from specledger.reporting.style import GRID, INK, MARKER, STEP, drafter_colour
 from specledger.reporting.tables import Row, Table
-
-STEP_NAMES = {
-    "drift": "easy and hard stretches", "dependence": "where rounds start", "ending": "short rounds",
-}  # fmt: skip
+from specledger.reporting.wording import Wording
 
 
 def _ordered(table: Table, engine: str) -> dict[str, list[Row]]:
     """The engine's rows by drafter, in the order of the other figures."""
     rows = table.where(engine=engine)
     there = list(dict.fromkeys(row["drafter"] for row in rows))
-    there.sort(key=lambda name: list(DRAFTERS).index(name) if name in DRAFTERS else len(DRAFTERS))
+    there.sort(key=place_of)
     return {name: [row for row in rows if row["drafter"] == name] for name in there}
 
 
@@ -63,7 +60,7 @@ def _curve(axis: Axes, drafter: str, rows: list[Row], shift: float, strength: fl
     )  # fmt: skip
 
 
-def draw_acceptance_by_position(rates: Table, independence: Table) -> Figure:
+def draw_acceptance_by_position(rates: Table, independence: Table, words: Wording) -> Figure:
     """Pr(guess j passes | those before it did) by j, with the pooled α of the largest γ as a level line."""
     engine = shown_engine(rates)
     found = _ordered(rates, engine)
@@ -79,18 +76,16 @@ def draw_acceptance_by_position(rates: Table, independence: Table) -> Figure:
             axis.axhline(pooled[0]["alpha"], color=INK, linewidth=1.2, linestyle=DASH)
         axis.xaxis.set_major_locator(FixedLocator(range(1, gammas[-1] + 1, 1 + gammas[-1] // 13)))
         axis.set_xlim(0.4, gammas[-1] + 0.6)
-        axis.set_xlabel("guess j of a round" if len(gammas) > 1 else "guess j")
-        axis.set_title(DRAFTERS.get(drafter, drafter))
+        axis.set_xlabel(words.say("plot.guess" if len(gammas) > 1 else "plot.guess_short"))
+        axis.set_title(words.name("drafter", drafter))
         axis.grid(False, axis="x")
-    axes[0].set_ylabel("accepted, of those examined")
-    line = Line2D(
-        [], [], color=INK, linewidth=1.2, linestyle=DASH, label="pooled α of the largest γ: what eq. (1) assumes"
-    )
+    axes[0].set_ylabel(words.say("plot.accepted"))
+    line = Line2D([], [], color=INK, linewidth=1.2, linestyle=DASH, label=words.say("plot.pooled"))
     figure.legend(handles=[line], loc="outside upper left")
     return figure
 
 
-def _waterfall(axis: Axes, rows: list[Row]) -> None:
+def _waterfall(axis: Axes, rows: list[Row], words: Wording) -> None:
     """Steps of each γ one after another, as shares of its eq. (1), and the measured end."""
     places = range(len(rows))
     for place, row in zip(places, rows, strict=True):
@@ -106,27 +101,29 @@ def _waterfall(axis: Axes, rows: list[Row]) -> None:
     axis.set_xticks(list(places), [str(row["gamma"]) for row in rows])
     axis.set_xlim(-0.7, len(rows) - 0.3)
     axis.axhline(0, color=INK, linewidth=1.1, zorder=1)
-    axis.set_xlabel("γ")
+    axis.set_xlabel(words.say("plot.gamma_short"))
     axis.grid(False, axis="x")
 
 
-def draw_gap(gap: Table) -> Figure:
+def draw_gap(gap: Table, words: Wording) -> Figure:
     """From eq. (1), the level line, down or up to what was measured."""
     found = _ordered(gap, shown_engine(gap))
     found = {name: [row for row in rows if row["eq1"] and row["measured"] is not None] for name, rows in found.items()}
     found = {name: sorted(rows, key=lambda row: row["gamma"]) for name, rows in found.items() if rows}
     if not found:
-        return _empty("nothing was split: the cached engine was not measured")
+        return _empty(words.say("plot.no_gap"))
     figure, axes = _panels(found, 3.3)
     for axis, (drafter, rows) in zip(axes, found.items(), strict=True):
-        _waterfall(axis, rows)
-        axis.set_title(DRAFTERS.get(drafter, drafter))
+        _waterfall(axis, rows, words)
+        axis.set_title(words.name("drafter", drafter))
     axes[0].yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g}%".replace("-", MINUS)))
-    axes[0].set_ylabel("off eq. (1)")
+    axes[0].set_ylabel(words.say("plot.off"))
     low, high = axes[0].get_ylim()
     axes[0].set_ylim(low - 0.05 * (high - low), high + 0.05 * (high - low))
-    handles = [Patch(color=STEP[step], linewidth=0, label=STEP_NAMES[step]) for step in STEPS]
-    handles.append(Line2D([], [], linestyle="", marker="o", markersize=4.4, color=INK, label="measured"))
+    handles = [Patch(color=STEP[step], linewidth=0, label=words.name("step", step)) for step in STEPS]
+    handles.append(
+        Line2D([], [], linestyle="", marker="o", markersize=4.4, color=INK, label=words.say("plot.measured"))
+    )
     figure.legend(handles=handles, loc="outside upper left", ncols=len(handles), handletextpad=0.5, columnspacing=1.5)
     for axis in axes:
         axis.spines["left"].set_color(GRID)

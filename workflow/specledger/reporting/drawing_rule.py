@@ -10,8 +10,8 @@ from matplotlib.patches import Patch
 
 from specledger.reporting.drawing_ledger import WIDTH
 from specledger.reporting.formats import symbol
-from specledger.reporting.labels import DRAFTERS
 from specledger.reporting.style import INK, drafter_colour, drawable
+from specledger.reporting.wording import Wording
 
 SHOWN = 12
 
@@ -79,7 +79,7 @@ def _axis(axis: Axes, bars: Sequence[Bar], title: str) -> None:
     axis.set_title(title)
 
 
-def draw_acceptance_rule(record: Mapping) -> Figure:
+def draw_acceptance_rule(record: Mapping, words: Wording) -> Figure:
     """p beside q, and the same position taken apart into accepted, redrawn and trimmed mass."""
     chosen = choose(record)
     colour = drafter_colour(chosen.drafter)
@@ -94,20 +94,24 @@ def draw_acceptance_rule(record: Mapping) -> Figure:
         )
         right.bar(place, bar.q - bar.kept, 0.74, bottom=bar.kept, color=colour, alpha=0.3, linewidth=0)
         right.plot(place, bar.drawn, "o", markerfacecolor="#ffffff", markeredgecolor="#000000", markersize=5, zorder=5)
-    _axis(left, chosen.bars, "What each says")
-    _axis(right, chosen.bars, "What the rule makes of it")
-    left.set_ylabel("probability")
-    name = DRAFTERS.get(chosen.drafter, chosen.drafter)
+    _axis(left, chosen.bars, words.say("plot.each_says"))
+    _axis(right, chosen.bars, words.say("plot.rule_makes"))
+    left.set_ylabel(words.say("plot.probability"))
+    name = words.name("drafter", chosen.drafter)
     left.legend(
-        handles=[Patch(color=INK, label="p, target"), Patch(color=colour, label=f"q, {name}")], loc="upper right"
+        handles=[
+            Patch(color=INK, label=words.say("plot.p")),
+            Patch(color=colour, label=words.say("plot.q", drafter=name)),
+        ],
+        loc="upper right",
     )
     right.legend(
         handles=[
-            Patch(facecolor=colour, label="min(p, q), accepted"),
-            Patch(facecolor="none", edgecolor=INK, hatch="////", label="p − q, redrawn"),
-            Patch(facecolor=colour, alpha=0.3, label="q − p, rejected"),
+            Patch(facecolor=colour, label=words.say("plot.kept")),
+            Patch(facecolor="none", edgecolor=INK, hatch="////", label=words.say("plot.redrawn")),
+            Patch(facecolor=colour, alpha=0.3, label=words.say("plot.rejected")),
             Line2D([], [], linestyle="", marker="o", markerfacecolor="#ffffff", markeredgecolor="#000000", markersize=5,
-                   label=f"{chosen.draws:,} draws"),
+                   label=words.say("plot.draws", draws=f"{chosen.draws:,}")),
         ],
         loc="upper right",
     )  # fmt: skip

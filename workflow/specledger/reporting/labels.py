@@ -1,11 +1,9 @@
-"""Names inside figures; they equal those of the texts, which a test compares."""
+"""In what order drafters and parts of the time come, in every figure and legend."""
 
-DRAFTERS = {"none": "plain decoding", "draft": "draft model", "mtp": "MTP module", "ngram": "n-gram"}
-ENGINES = {
-    "recompute": "recompute (window)", "cached": "cached (sliding)", "compiled": "compiled (sliding)",
-}  # fmt: skip
-PARTS = {
-    "verify": "verifying", "draft": "drafting", "catch_up": "catching up", "accept": "accepting",
-    "sync": "waiting", "other": "the rest",
-}  # fmt: skip
-MODELS = {"plain": "target without MTP", "mtp": "target with MTP", "module": "MTP module", "draft": "draft model"}
+DRAFTERS = ("none", "draft", "mtp", "ngram")
+PARTS = ("verify", "draft", "catch_up", "accept", "sync", "other")
+
+
+def place_of(drafter: str) -> int:
+    """Where a drafter stands; unknown ones come last."""
+    return DRAFTERS.index(drafter) if drafter in DRAFTERS else len(DRAFTERS)

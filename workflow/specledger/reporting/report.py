@@ -22,8 +22,8 @@ PAGE_WORDS = (
 
 
 def language(provenance: Mapping) -> str:
-    """config report.language, English where it is not set."""
-    return (provenance["config"].get("report") or {}).get("language") or "en"
+    """config report.language."""
+    return provenance["config"]["report"]["language"]
 
 
 def commit_words(study: Study, words: Wording, length: int) -> tuple[str, str]:

@@ -9,6 +9,8 @@ matplotlib.use("Agg")
 from matplotlib import font_manager, ft2font
 from matplotlib.figure import Figure
 
+from specledger.reporting.fonts import Font
+
 # The page replaces these two by its own ink, so that a figure is as readable in the dark as in the light.
 INK, GRID = "#1c1d21", "#86888f"
 
@@ -46,7 +48,18 @@ def drawable(text: str) -> str:
     return "".join(one if font.get_char_index(ord(one)) else f"U+{ord(one):04X}" for one in text)
 
 
-def save(figure: Figure, path: Path) -> None:
-    """Write an SVG whose bytes depend on the figure alone."""
+def with_font(font: Font | None) -> dict:
+    """Settings under which letters that the figures' own font lacks are drawn with `font`."""
+    if font is None:
+        return {}
+    known = {entry.name for entry in font_manager.fontManager.ttflist}
+    if font.family not in known:
+        for path in dict.fromkeys(path for path, _ in font.files):
+            font_manager.fontManager.addfont(path)
+    return {"font.family": ["DejaVu Sans", font.family]}
+
+
+def save(figure: Figure, path: Path, language: str) -> None:
+    """Write an SVG whose bytes depend on the figure alone; its metadata name the language of its words."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, format="svg", metadata={"Date": None, "Creator": None})
+    figure.savefig(path, format="svg", metadata={"Date": None, "Creator": None, "Language": language})

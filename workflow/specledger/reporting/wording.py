@@ -1,7 +1,7 @@
-"""Every sentence of the report, by language, from workflow/report/text.<language>.toml."""
+"""Every sentence of the report, by language, from the files of workflow/report/text/<language>/."""
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,6 +9,8 @@ from specledger.foundation.errors import UserError
 from specledger.reporting.inline import Span, paragraphs, parse
 
 TEMPLATES = Path(__file__).resolve().parent.parent.parent / "report"
+TEXTS = TEMPLATES / "text"
+FIGURE_TEXTS = ("figures", "names")  # the files that figures take their words from
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,11 +55,42 @@ class Wording:
         """A drafter's, engine's or model's name; an unknown one keeps its key."""
         return self.texts.get("names", {}).get(kind, {}).get(key, key) or ""
 
+    def listed(self, items: Iterable[str]) -> str:
+        """a, b and c, as the language joins them."""
+        items = [str(item) for item in items]
+        if len(items) < 2:
+            return "".join(items)
+        joint, last = self.raw("page.list_joint"), self.raw("page.list_last")
+        return f"{joint.join(items[:-1])}{last}{items[-1]}"
 
-def read_wording(language: str, values: Mapping[str, object]) -> Wording:
-    """The texts of a language; UserError lists the languages that there are."""
-    path = TEMPLATES / f"text.{language}.toml"
-    if not path.is_file():
-        there = ", ".join(sorted(found.name.split(".")[1] for found in TEMPLATES.glob("text.*.toml")))
-        raise UserError(f"config report.language: {language} — there is no {path.name}; allowed: {there}")
-    return Wording(texts=tomllib.loads(path.read_text(encoding="utf-8")), values=values)
+
+def languages() -> list[str]:
+    """The languages that there are, English first: it is the default."""
+    return sorted((folder.name for folder in TEXTS.iterdir() if folder.is_dir()), key=lambda name: (name != "en", name))
+
+
+def _merged(into: dict, new: Mapping, where: str) -> dict:
+    for key, value in new.items():
+        if isinstance(value, Mapping) and isinstance(into.get(key), dict):
+            _merged(into[key], value, f"{where}{key}.")
+        elif key in into:
+            raise KeyError(f"text {where}{key} comes twice")
+        else:
+            into[key] = value
+    return into
+
+
+def read_texts(language: str, parts: Iterable[str] | None = None) -> dict:
+    """The texts of a language, from all its files or those named; UserError lists the languages that there are."""
+    if language not in languages():
+        raise UserError(f"config report.language: {language} — allowed: {', '.join(languages())}")
+    names = sorted(path.stem for path in (TEXTS / language).glob("*.toml")) if parts is None else parts
+    texts: dict = {}
+    for name in names:
+        _merged(texts, tomllib.loads((TEXTS / language / f"{name}.toml").read_text(encoding="utf-8")), "")
+    return texts
+
+
+def read_wording(language: str, values: Mapping[str, object], parts: Iterable[str] | None = None) -> Wording:
+    """The texts of a language with the values that they quote; UserError as `read_texts`."""
+    return Wording(texts=read_texts(language, parts), values=values)
