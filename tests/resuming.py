@@ -6,7 +6,8 @@ import torch
 from small import CPU, SCHEDULE, corpus_of, play, sizes
 from specledger.models.storage import MTP_PREFIX
 from specledger.training.keeper import Keeper
-from specledger.training.loop import TrainingSettings, train
+from specledger.training.loop import train
+from specledger.training.settings import TrainingSettings
 
 TEXT = play(6000, seed=1)
 CORPUS = corpus_of(TEXT)
@@ -17,6 +18,7 @@ TRAINING = {
     **SCHEDULE,
     "evaluate_every": 7,
     "checkpoint": "best",
+    "precision": "auto",
 }
 MODELS = {  # layers, width, and the weight of the MTP loss
     "plain": (1, 16, None),

@@ -8,7 +8,10 @@ from specledger.decoding.engines import engine
 from specledger.decoding.loops import autoregressive, speculative
 from specledger.sampling.distributions import GREEDY, Sampling
 from specledger.sampling.uniforms import Uniforms
-from specledger.training.loop import TrainingSettings, train
+from specledger.training.loop import build, stream, train
+from specledger.training.settings import TrainingSettings
+from specledger.training.state import State
+from specledger.training.step import losses_on, make_optimizer, update
 
 pytestmark = [
     pytest.mark.gpu,
@@ -65,14 +68,38 @@ def test_clock_accounts_for_all_of_the_time(cast):
     assert sum(text.phase_s.values()) > 0.9 * text.wall_s
 
 
+def training(mtp_weight):
+    return TrainingSettings(
+        steps=20, batch=8, learning_rate=1e-2, warmup_steps=5, final_learning_rate_fraction=0.1, weight_decay=0.1,
+        betas=(0.9, 0.95), clip_norm=1.0, evaluate_every=10, checkpoint="best", precision="float32",
+        mtp_weight=mtp_weight,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16])
+def test_no_step_waits_for_the_device(precision):
+    """Once warm: PyTorch raises where a step asks the device for an answer."""
+    cuda, corpus = torch.device("cuda"), corpus_of(play(6000, seed=1))
+    model, mtp = build(sizes(len(corpus.vocabulary), context=16, layers=1), with_mtp=True, seed=1)
+    modules, settings = torch.nn.ModuleList([model, mtp]).to(cuda), training(0.3)
+    state = State(modules=modules, optimizer=make_optimizer(modules, settings), order=stream(1, 2))
+    compute, tokens = losses_on(cuda, precision), torch.from_numpy(corpus.train).to(cuda)
+    take = lambda: update(compute, model, mtp, state, 1e-3, settings, tokens)  # noqa: E731
+    for _ in range(3):
+        take()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        losses = [take() for _ in range(3)]
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    assert all(torch.isfinite(loss) for loss in losses)
+
+
 @pytest.mark.parametrize("mtp_weight", [None, 0.3])
 def test_training_steps_run_and_repeat(mtp_weight):
     corpus = corpus_of(play(6000, seed=1))
     config = sizes(vocabulary=len(corpus.vocabulary), context=16, layers=1)
-    settings = TrainingSettings(
-        steps=20, batch=8, learning_rate=1e-2, warmup_steps=5, final_learning_rate_fraction=0.1, weight_decay=0.1,
-        betas=(0.9, 0.95), clip_norm=1.0, evaluate_every=10, checkpoint="best", mtp_weight=mtp_weight,
-    )  # fmt: skip
+    settings = training(mtp_weight)
 
     def losses(device):
         done = train(config, settings, corpus, seed=1, device=device, on_step=lambda *_: None)

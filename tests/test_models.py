@@ -249,3 +249,18 @@ def test_damaged_config_is_refused(folder):
     path.write_text(json.dumps({"model_type": "llama"}))
     with pytest.raises(UserError, match=r"config.json: .*vocab_size"):
         load_model(folder, CPU)
+
+
+def test_a_full_disk_is_named_in_one_line(tmp_path):
+    """A limit on the size of files stands in for it: the weights are larger, config.json would not be."""
+    resource = pytest.importorskip("resource")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
+    try:
+        with pytest.raises(UserError) as caught:
+            save_model(tmp_path, tiny_llama(TARGET, seed=0))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    said = str(caught.value)
+    assert said.startswith(f"{tmp_path / 'model.safetensors'}: could not be written (") and "\n" not in said
+    assert list(tmp_path.iterdir()) == []

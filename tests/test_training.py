@@ -1,16 +1,18 @@
 """Training repeats to the bit, treats plain and MTP alike, learns, and keeps the checkpoint that it says."""
 
 import math
+import shutil
 
 import numpy as np
 import pytest
 import torch
 from small import CPU, SCHEDULE, corpus_of, play, sizes
 from specledger.foundation.errors import UserError
-from specledger.training import loop
+from specledger.training import step
 from specledger.training.batches import sample_batch, validation_windows
-from specledger.training.loop import TrainingSettings, build, evaluate, train
+from specledger.training.loop import build, evaluate, train
 from specledger.training.schedule import learning_rate
+from specledger.training.settings import TrainingSettings
 
 CORPUS = corpus_of(play(6000, seed=1))
 CONFIG = sizes(vocabulary=len(CORPUS.vocabulary), context=16, layers=1)
@@ -20,6 +22,7 @@ SETTINGS = {
     **SCHEDULE,
     "evaluate_every": 10,
     "checkpoint": "last",
+    "precision": "auto",
     "mtp_weight": None,
 }
 
@@ -77,7 +80,7 @@ def test_plain_and_mtp_see_the_same_batches(monkeypatch):
             seen.append(sample_batch(*arguments, **named))
             return seen[-1]
 
-        monkeypatch.setattr(loop, "sample_batch", recording)
+        monkeypatch.setattr(step, "sample_batch", recording)
         trained(**changes)
         return seen
 
@@ -180,3 +183,55 @@ def test_on_step_is_called_after_each_update():
     trained(steps=7, on_step=lambda step, read_loss: seen.append((step, read_loss())))
     assert [step for step, _ in seen] == list(range(1, 8))
     assert all(0 < loss < 10 for _, loss in seen)
+
+
+# --- precision ---
+
+
+def test_bfloat16_is_for_the_products_alone():
+    """Weights, gradients, moments and losses stay in float32, and the gradients are near those of float32."""
+    stretch = torch.from_numpy(CORPUS.train[: 8 * 18].reshape(8, 18))
+    model, mtp = build(CONFIG, with_mtp=True, seed=1)
+    with torch.no_grad():
+        for parameter in [*model.parameters(), *mtp.parameters()]:
+            parameter *= 4  # logits that differ
+    found = {}
+    for precision in (torch.float32, torch.bfloat16):
+        main, after = step.losses_on(CPU, precision)(model, mtp, stretch)
+        found[precision] = [main, after, *torch.autograd.grad(main + after, [*model.parameters(), *mtp.parameters()])]
+    assert all(tensor.dtype == torch.float32 for tensor in found[torch.bfloat16])
+    assert not torch.equal(found[torch.float32][0], found[torch.bfloat16][0])  # it is another computation
+    for exact, rounded in zip(found[torch.float32], found[torch.bfloat16], strict=True):
+        assert (exact - rounded).norm() < 0.05 * exact.norm()
+
+
+def test_auto_is_bfloat16_where_the_processor_has_it(monkeypatch):
+    for able, precision in (({"avx2": True}, torch.float32), ({"avx512_bf16": True}, torch.bfloat16)):
+        monkeypatch.setattr(torch.cpu, "get_capabilities", lambda able=able: able)
+        assert step.precision_of("auto", CPU) == precision
+        assert step.precision_of("float32", CPU) == torch.float32
+        assert step.precision_of("bfloat16", CPU) == torch.bfloat16
+
+
+@pytest.mark.parametrize("mtp_weight", [None, 0.3])
+def test_both_precisions_repeat_and_learn_alike(mtp_weight):
+    runs = {p: [trained(precision=p, mtp_weight=mtp_weight) for _ in range(2)] for p in ("float32", "bfloat16")}
+    for one, other in runs.values():
+        assert same(bits(one.model), bits(other.model))
+    exact, rounded = (runs[p][0] for p in runs)
+    assert not same(bits(exact.model), bits(rounded.model))
+    assert rounded.validation_loss == pytest.approx(exact.validation_loss, abs=0.02)
+
+
+def test_a_compiled_step_computes_the_same(monkeypatch):
+    """What a GPU runs, where a C++ compiler stands in for the GPU's."""
+    if not (shutil.which("g++") or shutil.which("clang++")):
+        pytest.skip("needs a C++ compiler")
+    stretch = torch.from_numpy(CORPUS.train[: 8 * 18].reshape(8, 18))
+    model, _ = build(CONFIG, with_mtp=False, seed=1)
+    plain = step.losses_on(CPU, torch.float32)(model, None, stretch)[0]
+    monkeypatch.setattr(step, "_compiles", lambda device: True)
+    compiled = step.losses_on(CPU, torch.float32)(model, None, stretch)[0]
+    assert compiled.item() == pytest.approx(plain.item(), abs=1e-5)
+    for a, b in zip(*(torch.autograd.grad(x, list(model.parameters())) for x in (plain, compiled)), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-5)

@@ -1,7 +1,9 @@
-"""An argument that lists files of one folder, as a rule's inputs and outputs are listed."""
+"""A stage's folders: an argument that lists files of one, as rules do, and the certificate beside results."""
 
 import argparse
 from pathlib import Path
+
+from specledger.foundation.records import certificate, write_json
 
 
 class FolderOf(argparse.Action):
@@ -16,3 +18,11 @@ class FolderOf(argparse.Action):
 
 def add_folder(parser, name: str, text: str) -> None:
     parser.add_argument(name, type=Path, nargs="+", required=True, action=FolderOf, help=text)
+
+
+def certify(folder: Path, options, device: str, threads: int) -> None:
+    """Write certificate.json: what made the results of a folder."""
+    record = certificate(
+        stage=options.stage, settings=options.settings, code=options.code, device=device, threads=threads
+    )
+    write_json(folder / "certificate.json", record)

@@ -3,11 +3,12 @@
 import json
 from pathlib import Path
 
+from specledger.commands import folders
 from specledger.commands.folders import add_folder
 from specledger.corpus.text import Corpus
 from specledger.experiments.cast import Cast, load_cast
 from specledger.foundation.devices import describe, prepare
-from specledger.foundation.records import certificate, read_json, write_json
+from specledger.foundation.records import read_json
 
 
 def add_arguments(parser) -> None:
@@ -34,12 +35,5 @@ def begin(options) -> tuple[dict, Corpus, Cast]:
 
 def certify(options, settings: dict, cast: Cast) -> None:
     """Write certificate.json beside the results."""
-    device = cast.target.lm_head.weight.device
-    record = certificate(
-        stage=options.stage,
-        settings=options.settings,
-        code=options.code,
-        device=describe(device),
-        threads=settings["threads"],
-    )
-    write_json(options.output / "certificate.json", record)
+    device = describe(cast.target.lm_head.weight.device)
+    folders.certify(options.output, options, device, settings["threads"])

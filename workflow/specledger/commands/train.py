@@ -4,16 +4,19 @@ import json
 from importlib import metadata
 from pathlib import Path
 
+from specledger.commands.folders import certify
 from specledger.corpus.text import Corpus
 from specledger.foundation.devices import describe, prepare
 from specledger.foundation.fingerprint import code_hash
 from specledger.foundation.progress import Progress
-from specledger.foundation.records import certificate, hash_text, read_json, write_json, write_rows
+from specledger.foundation.records import hash_text, read_json, write_json, write_rows
 from specledger.models.llama import LlamaConfig, count_parameters
 from specledger.models.storage import save_model
 from specledger.training.checkpoint import text_sum
 from specledger.training.keeper import EVERY_S, Keeper
-from specledger.training.loop import Trained, TrainingSettings, train
+from specledger.training.loop import Trained, train
+from specledger.training.settings import TrainingSettings
+from specledger.training.step import precision_of
 from specledger.training.stopping import StopSignals
 
 
@@ -50,7 +53,7 @@ def run(options, log) -> None:
                 progress.advance(f"loss {read_loss():.3f}" if progress.due() else "")
 
             trained = train(config, training, corpus, seed=options.seed, device=device, on_step=show, keeper=keeper)
-        save(options, settings, config, training, trained, describe(device))
+        save(options, settings, config, training, trained, device)
         keeper.remove()
     log.say(f"{name}: validation loss {trained.validation_loss:.4f} in {trained.train_s:.0f} s")
 
@@ -68,7 +71,7 @@ def identity(options, corpus: Corpus, device: str) -> dict[str, str]:
     }
 
 
-def save(options, settings: dict, config: LlamaConfig, training: TrainingSettings, trained: Trained, device: str):
+def save(options, settings: dict, config: LlamaConfig, training: TrainingSettings, trained: Trained, device) -> None:
     """The model, its history, what came of it, and its certificate."""
     folder = options.history.parent
     save_model(folder, trained.model, trained.mtp)
@@ -79,21 +82,13 @@ def save(options, settings: dict, config: LlamaConfig, training: TrainingSetting
             "model": options.model,
             "seed": options.seed,
             **summary(training, trained),
+            "precision": str(precision_of(training.precision, device)).removeprefix("torch."),
             "tokens": training.steps * training.batch * config.context,
-            "device": device,
+            "device": describe(device),
             "threads": settings["threads"],
         },
     )
-    write_json(
-        folder / "certificate.json",
-        certificate(
-            stage="train",
-            settings=options.settings,
-            code=options.code,
-            device=device,
-            threads=settings["threads"],
-        ),
-    )
+    certify(folder, options, describe(device), settings["threads"])
 
 
 def summary(training: TrainingSettings, trained: Trained) -> dict:

@@ -68,6 +68,14 @@ def rotate(x_BHTE: Tensor, cos_TE: Tensor, sin_TE: Tensor) -> Tensor:
     return x_BHTE * cos_TE + torch.cat((-second, first), dim=-1) * sin_TE
 
 
+def attend(q_BHTE: Tensor, k_BKSE: Tensor, v_BKSE: Tensor, **how) -> Tensor:
+    """Scaled dot-product attention; on a CPU always in float32, since bfloat16 goes back 4 times slower there."""
+    if not torch.is_autocast_enabled("cpu"):
+        return F.scaled_dot_product_attention(q_BHTE, k_BKSE, v_BKSE, **how)
+    with torch.autocast("cpu", enabled=False):
+        return F.scaled_dot_product_attention(q_BHTE.float(), k_BKSE.float(), v_BKSE.float(), **how)
+
+
 class Attention(nn.Module):
     """Causal attention in which groups of query heads share a key/value head."""
 
@@ -87,9 +95,7 @@ class Attention(nn.Module):
         v_BKTE = self.v_proj(x_BTD).view(B, T, -1, self.head_width).transpose(1, 2)
         q_BHTE, k_BKTE = rotate(q_BHTE, seen.cos_TE, seen.sin_TE), rotate(k_BKTE, seen.cos_TE, seen.sin_TE)
         k_BKSE, v_BKSE = seen.keys_and_values(layer, k_BKTE, v_BKTE)
-        mixed_BHTE = F.scaled_dot_product_attention(
-            q_BHTE, k_BKSE, v_BKSE, attn_mask=seen.mask_TS, is_causal=seen.is_causal, enable_gqa=True
-        )
+        mixed_BHTE = attend(q_BHTE, k_BKSE, v_BKSE, attn_mask=seen.mask_TS, is_causal=seen.is_causal, enable_gqa=True)
         return self.o_proj(mixed_BHTE.transpose(1, 2).reshape(B, T, D))
 
 

@@ -40,4 +40,5 @@ class MTPModule(nn.Module):
         seen = cache.extend(T) if cache is not None else causal(target.cos[:T], target.sin[:T])
         embedded_BTD = self.embedding_norm(target.model.embed_tokens(next_tokens_BT))
         joined = torch.cat((self.hidden_norm(hidden_BTD), embedded_BTD), dim=-1)
-        return target.lm_head(self.norm(self.block(self.projection(joined), seen, 0)))
+        stream_BTD = self.projection(joined).to(hidden_BTD.dtype)  # the trunk's precision, under autocast too
+        return target.lm_head(self.norm(self.block(stream_BTD, seen, 0)))

@@ -53,12 +53,12 @@ def _config_from_hugging_face(record: dict) -> LlamaConfig:
 
 
 def _save_tensors(path: Path, tensors: dict) -> None:
-    with written_whole(path) as temporary:
-        save_file(
-            {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()},
-            temporary,
-            metadata={"format": "pt"},
-        )
+    found = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    try:
+        with written_whole(path) as temporary:
+            save_file(found, temporary, metadata={"format": "pt"})
+    except SafetensorError as error:  # it names neither the file nor, in a field of its own, what the disk said
+        raise UserError(f"{path}: could not be written ({error}); make room on the disk and run again") from None
 
 
 def save_model(folder: Path, model: Llama, mtp: MTPModule | None = None) -> None:

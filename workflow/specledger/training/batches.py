@@ -13,7 +13,10 @@ AHEAD = 2  # tokens after a context that losses look at: the next one, and for M
 def sample_batch(tokens: Tensor, *, batch: int, context: int, generator: torch.Generator) -> Tensor:
     """`batch` random stretches [N, T + 2] of tokens [L]; the generator lives on the CPU."""
     starts_N = torch.randint(len(tokens) - context - AHEAD + 1, (batch,), generator=generator)
-    return tokens[(starts_N[:, None] + torch.arange(context + AHEAD)).to(tokens.device)]
+    index_NT = starts_N[:, None] + torch.arange(context + AHEAD)
+    if tokens.is_cuda:  # a copy from pinned memory is one that nobody waits for
+        index_NT = index_NT.pin_memory().to(tokens.device, non_blocking=True)
+    return tokens[index_NT]
 
 
 def validation_windows(tokens: np.ndarray, *, context: int, limit: int | None = None) -> np.ndarray:

@@ -10,38 +10,22 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from specledger.corpus.text import Corpus
 from specledger.foundation.errors import UserError
 from specledger.models.llama import Llama, LlamaConfig, initialise
 from specledger.models.mtp import MTPModule
-from specledger.training.batches import sample_batch, validation_windows
+from specledger.training.batches import validation_windows
 from specledger.training.keeper import Keeper
-from specledger.training.schedule import learning_rate
+from specledger.training.schedule import rate_of
+from specledger.training.settings import TrainingSettings
 from specledger.training.state import Best, State
+from specledger.training.step import losses, losses_on, make_optimizer, precision_of, update
 
 EVALUATION_BATCH = 128
 TRUNK, HEAD, ORDER = range(3)  # what a training draws at random, each from a stream of its own
 INTERIM_WINDOWS = 256  # validation windows of an evaluation on the way; the last one takes them all
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainingSettings:
-    """One model's training; `mtp_weight` is None for a model without MTP module."""
-
-    steps: int
-    batch: int
-    learning_rate: float
-    warmup_steps: int
-    final_learning_rate_fraction: float
-    weight_decay: float
-    betas: tuple[float, float]
-    clip_norm: float
-    evaluate_every: int
-    checkpoint: str
-    mtp_weight: float | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,16 +39,6 @@ class Trained:
     validation_loss: float
     validation_mtp_loss: float | None
     train_s: float
-
-
-def losses(model: Llama, mtp: MTPModule | None, stretch: Tensor) -> tuple[Tensor, Tensor | None]:
-    """Mean next-token loss and, with a module, mean loss of the token after it, of stretches [N, T + 2]."""
-    tokens_NT, next_NT, after_NT = stretch[:, :-2], stretch[:, 1:-1], stretch[:, 2:]
-    hidden_NTD = model.hidden(tokens_NT)
-    main = F.cross_entropy(model.logits(hidden_NTD).flatten(0, 1), next_NT.flatten())
-    if mtp is None:
-        return main, None
-    return main, F.cross_entropy(mtp(model, hidden_NTD, next_NT).flatten(0, 1), after_NT.flatten())
 
 
 @torch.inference_mode()
@@ -92,25 +66,6 @@ def build(config: LlamaConfig, *, with_mtp: bool, seed: int) -> tuple[Llama, MTP
     mtp = MTPModule(config)
     initialise(mtp, stream(seed, HEAD))
     return model, mtp
-
-
-def _optimizer(modules: torch.nn.ModuleList, settings: TrainingSettings) -> torch.optim.AdamW:
-    """AdamW (Loshchilov & Hutter 2019) that decays matrices and leaves gains of norms alone."""
-    matrices = [p for p in modules.parameters() if p.dim() > 1]
-    gains = [p for p in modules.parameters() if p.dim() <= 1]
-    groups = [{"params": matrices, "weight_decay": settings.weight_decay}, {"params": gains, "weight_decay": 0.0}]
-    return torch.optim.AdamW(groups, lr=settings.learning_rate, betas=tuple(settings.betas), fused=True)
-
-
-def _rate(settings: TrainingSettings, step: int) -> float:
-    """The learning rate of update `step`, counted from 1."""
-    return learning_rate(
-        step - 1,
-        steps=settings.steps,
-        peak=settings.learning_rate,
-        warmup_steps=settings.warmup_steps,
-        final_fraction=settings.final_learning_rate_fraction,
-    )
 
 
 def _diverged(loss: float, step: int, keeper: Keeper | None) -> UserError:
@@ -158,7 +113,7 @@ def train(
     """
     model, mtp = build(config, with_mtp=settings.mtp_weight is not None, seed=seed)
     modules = torch.nn.ModuleList(m for m in (model, mtp) if m is not None).to(device)
-    state = State(modules=modules, optimizer=_optimizer(modules, settings), order=stream(seed, ORDER))
+    state = State(modules=modules, optimizer=make_optimizer(modules, settings), order=stream(seed, ORDER))
     if keeper is not None:
         keeper.restore(state)
     started = time.perf_counter() - state.elapsed_s
@@ -184,10 +139,11 @@ def _take_steps(state: State, model, mtp, settings: TrainingSettings, corpus: Co
     started, context = time.perf_counter() - state.elapsed_s, model.config.context
     tokens = torch.from_numpy(corpus.train).to(model.cos.device)
     windows = _to_tensor(corpus.validation, context, INTERIM_WINDOWS, model.cos.device)
+    compute = losses_on(tokens.device, precision_of(settings.precision, tokens.device))
     recent = []  # losses that nobody has looked at: on a GPU a look waits for the device
     for step in range(state.step + 1, settings.steps + 1):
-        rate = _rate(settings, step)
-        loss = _update(model, mtp, state, rate, settings, tokens)
+        rate = rate_of(settings, step)
+        loss = update(compute, model, mtp, state, rate, settings, tokens)
         recent.append(loss)
         on_step(step, loss.item)
         state.step, last = step, step == settings.steps
@@ -210,16 +166,3 @@ def _take_steps(state: State, model, mtp, settings: TrainingSettings, corpus: Co
 
 def _to_tensor(validation: np.ndarray, context: int, limit: int | None, device: torch.device) -> Tensor:
     return torch.from_numpy(validation_windows(validation, context=context, limit=limit)).to(device)
-
-
-def _update(model, mtp, state: State, rate: float, settings: TrainingSettings, tokens: Tensor) -> Tensor:
-    """One optimisation step; returns the next-token loss, still on the device."""
-    for group in state.optimizer.param_groups:
-        group["lr"] = rate
-    stretch = sample_batch(tokens, batch=settings.batch, context=model.config.context, generator=state.order)
-    main, after = losses(model, mtp, stretch)
-    (main if after is None else main + settings.mtp_weight * after).backward()
-    torch.nn.utils.clip_grad_norm_(state.modules.parameters(), settings.clip_norm)
-    state.optimizer.step()
-    state.optimizer.zero_grad()
-    return main.detach()
