@@ -12,6 +12,14 @@ from synthetic_files import ALPHAS, ENGINES, GAMMAS, SYMBOLS, gammas_of, write_c
 
 PARAMETERS = {"plain": (742_784, 0), "mtp": (742_784, 230_272), "draft": (54_592, 0)}
 LOSSES = {"plain": 1.524, "mtp": 1.521, "draft": 1.69}
+REASONS = {
+    "reproduced": "exact_inside", "not comparable": "not_comparable", "inconclusive": "part",
+    "undecided": "whole_inside", "not reproduced": "whole_outside",
+}  # fmt: skip
+GROUPS = {
+    "parameters-target": "identity", "prefix-difference": "correctness", "tv-output": "correctness",
+    "greedy-identity": "correctness",
+}  # fmt: skip
 # claim | title | section | published | unit | measured | half an interval | verdict
 CLAIMS = """
 parameters-target | The target has 0.743 million parameters | 1 | 742784 | parameters | 742784 | 0 | reproduced
@@ -172,9 +180,17 @@ def _claims(folder: Path, n: int, comparable: bool) -> None:
         interval = "exact, counted" if not half else f"t over seeds, 95%, n = {n}" if n > 1 else "none, n = 1"
         undecided = "inconclusive" if n == 1 else "reproduced"
         rows.append(
-            {"claim": claim, "title": title, "section": section, "source": f"section {section}", "published": published}
+            {
+                "claim": claim,
+                "group": group,
+                "title": title,
+                "section": section,
+                "source": f"section {section}",
+                "published": published,
+            }
             | {"unit": unit, "rule": f"within a tolerance of {published}", "measured": value, **spread}
             | {"interval": interval, "verdict": undecided if verdict == "undecided" else verdict}
+            | {"reason": REASONS[verdict], "note": "judged by its rule"}
             | {"why": f"Ours is {measured} ({interval}): judged by its rule."}
         )
     write_csv(folder / "tables" / "claims.csv", rows if comparable else [], list(rows[0]))

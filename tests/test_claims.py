@@ -14,6 +14,7 @@ ENTRY = {
     "id": "loss",
     "title": "A loss",
     "section": 4,
+    "group": "measurement",
     "source": "section 4",
     "published": 1.5,
     "unit": "nats",
@@ -122,6 +123,7 @@ def test_quick_and_not_comparable():
     [
         ({"colour": "red"}, "unknown key colour"),
         ({"section": 6}, "section: must be 1, 2, 3, 4 or 5, got 6"),
+        ({"group": "other"}, "group: must be one of identity, correctness, measurement, quoted, got 'other'"),
         ({"trained": "yes"}, "trained: must be true or false"),
         ({"published": "1.5"}, "published: must be a number for equal_within"),
         ({"rule": {"kind": "about"}}, "rule.kind: must be one of"),
@@ -180,3 +182,28 @@ def test_every_reading_of_the_chapter_is_there():
     assert {float(reading) for reading in READINGS.split()} <= numbers
     assert all(pair in published for pair in RANGES)
     assert "q = 0.0489, p = 0.0062" in published and "all identical" in published
+
+
+@pytest.mark.parametrize(
+    ("change", "values", "quick", "key"),
+    [
+        ({}, [1.5, 1.5, 1.5], False, "whole_inside"),
+        ({}, [1.9, 1.9, 1.9], False, "whole_outside"),
+        ({}, [1.4, 1.6, 1.5], False, "part"),
+        ({}, [1.5], False, "single"),
+        ({}, [1.5, 1.5, 1.5], True, "quick"),
+        ({"rule": {"kind": "not_comparable"}, "comparable": "another machine"}, [1.5], False, "not_comparable"),
+        ({"rule": {"kind": "interval_contains", "value": 1.5, "max_width": 0.01}}, [1.4, 1.6], False, "too_wide"),
+        ({"rule": {"kind": "interval_contains", "value": 1.5, "max_width": 9}}, [1.4, 1.6], False, "contains"),
+        ({"rule": {"kind": "interval_contains", "value": 2.5, "max_width": 9}}, [1.5, 1.5001], False, "lacks"),
+    ],
+)
+def test_each_verdict_names_its_reason(change, values, quick, key):
+    row = judged(change, training({"mtp": values}), quick=quick)
+    assert row["reason"] == key and row["group"] == "measurement"
+
+
+def test_a_gamma_that_is_not_swept_is_named():
+    measure = {"quantity": "speedup", "engine": "cached", "drafter": "draft", "gamma": 6}
+    found = claims.decide(claims.parse_claim(ENTRY | {"measure": measure}, "here"), None, quick=True)
+    assert found.key == "no_gamma" and found.reason == "gamma 6 is not in this study's sweep"

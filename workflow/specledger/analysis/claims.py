@@ -12,10 +12,13 @@ from specledger.analysis.measures import Evidence, Measured, parameters_of
 from specledger.analysis.measures_rule import MEASURES
 from specledger.foundation.errors import UserError
 
-CLAIM_COLUMNS = "claim title section source published unit rule measured lo hi interval verdict why".split()
-REQUIRED = {"id", "title", "section", "source", "published", "unit", "rule", "comparable", "trained"}
+CLAIM_COLUMNS = (
+    "claim group title section source published unit rule measured lo hi interval verdict reason note why".split()
+)
+REQUIRED = {"id", "title", "section", "group", "source", "published", "unit", "rule", "comparable", "trained"}
 OPTIONAL = {"measure", "note"}
 CHOICES = {"side": ("above", "below")}
+GROUPS = ("identity", "correctness", "measurement", "quoted")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +32,7 @@ class Claim:
     id: str
     title: str
     section: int
+    group: str
     source: str
     published: float | list[float] | str
     unit: str
@@ -88,6 +92,8 @@ def _check_values(entry: dict, where: str) -> None:
             raise UserError(f"{where}.{key}: must be text, got {entry[key]!r}")
     if entry["section"] not in (1, 2, 3, 4, 5) or isinstance(entry["section"], bool):
         raise UserError(f"{where}.section: must be 1, 2, 3, 4 or 5, got {entry['section']!r}")
+    if entry["group"] not in GROUPS:
+        raise UserError(f"{where}.group: must be one of {', '.join(GROUPS)}, got {entry['group']!r}")
     if not isinstance(entry["trained"], bool):
         raise UserError(f"{where}.trained: must be true or false, got {entry['trained']!r}")
     if entry["comparable"] is not True and not isinstance(entry["comparable"], str):
@@ -140,16 +146,26 @@ def take(claim: Claim, evidence: Evidence) -> Measured | None:
     return MEASURES[claim.measure["quantity"]](evidence, **arguments)
 
 
+def _unmeasured(claim: Claim) -> rules.Verdict:
+    """Why there is no number of ours: most often a gamma that the sweep leaves out."""
+    if "gamma" in (claim.measure or {}):
+        reason, key = f"gamma {claim.measure['gamma']} is not in this study's sweep", "no_gamma"
+    else:
+        reason, key = "nothing could be tested or measured in this study", "unmeasured"
+    return rules.Verdict(verdict=rules.INCONCLUSIVE, reason=reason, key=key)
+
+
 def decide(claim: Claim, measured: Measured | None, *, quick: bool) -> rules.Verdict:
     """The verdict of a claim and the reason for it."""
     if claim.comparable is not None:
-        return rules.Verdict(verdict=rules.NOT_COMPARABLE, reason=claim.comparable)
+        return rules.Verdict(verdict=rules.NOT_COMPARABLE, reason=claim.comparable, key="not_comparable")
     if measured is None:
-        return rules.Verdict(verdict=rules.INCONCLUSIVE, reason="nothing could be tested or measured in this study")
+        return _unmeasured(claim)
     if quick and claim.trained:
         return rules.Verdict(
             verdict=rules.INCONCLUSIVE,
             reason="a quick run trains for few steps, and this needs models trained to the end",
+            key="quick",
         )
     return rules.judge(claim.rule, claim.published, measured)
 
@@ -182,6 +198,7 @@ def judge_all(readings: list[Claim], evidence: Evidence, *, quick: bool) -> pd.D
         rows.append(
             {
                 "claim": claim.id,
+                "group": claim.group,
                 "title": claim.title,
                 "section": claim.section,
                 "source": claim.source,
@@ -191,6 +208,8 @@ def judge_all(readings: list[Claim], evidence: Evidence, *, quick: bool) -> pd.D
                 **dict(zip(("measured", "lo", "hi"), cells, strict=True)),
                 "interval": measured.interval if measured else None,
                 "verdict": verdict.verdict,
+                "reason": verdict.key,
+                "note": claim.comparable or claim.note or None,
                 "why": _sentence(claim, measured, verdict),
             }
         )

@@ -23,10 +23,11 @@ PARAMETERS: dict[str, set[str]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """The verdict in words and the reason as a clause that follows our number."""
+    """The verdict in words, the reason as a clause that follows our number, and its key in the report's texts."""
 
     verdict: str
     reason: str
+    key: str
 
 
 def number(value: float) -> str:
@@ -81,11 +82,14 @@ def _contains(rule: dict, measured: Measured) -> Verdict:
         return Verdict(
             verdict=INCONCLUSIVE,
             reason=f"the interval is {number(width)} wide, more than the {written(rule['max_width'])} that would tell",
+            key="too_wide",
         )
     inside = measured.lo <= rule["value"] <= measured.hi
     word = "contains" if inside else "does not contain"
     return Verdict(
-        verdict=REPRODUCED if inside else NOT_REPRODUCED, reason=f"the interval {word} {written(rule['value'])}"
+        verdict=REPRODUCED if inside else NOT_REPRODUCED,
+        reason=f"the interval {word} {written(rule['value'])}",
+        key="contains" if inside else "lacks",
     )
 
 
@@ -95,15 +99,15 @@ def judge(rule: dict, published: object, measured: Measured) -> Verdict:
     An exact number is judged as it stands; a sampled one without an interval is inconclusive.
     """
     if not measured.exact and measured.lo is None:
-        return Verdict(verdict=INCONCLUSIVE, reason="one seed gives no interval")
+        return Verdict(verdict=INCONCLUSIVE, reason="one seed gives no interval", key="single")
     if rule["kind"] == "interval_contains":
         return _contains(rule, measured)
     low, high = region(rule, published)
     lo, hi = (measured.value, measured.value) if measured.exact else (measured.lo, measured.hi)
-    what = "the number" if measured.exact else "the whole interval"
+    what, form = ("the number", "exact") if measured.exact else ("the whole interval", "whole")
     words = describe(rule, published)
     if low <= lo and hi <= high:
-        return Verdict(verdict=REPRODUCED, reason=f"{what} satisfies the rule ({words})")
+        return Verdict(verdict=REPRODUCED, reason=f"{what} satisfies the rule ({words})", key=f"{form}_inside")
     if hi < low or lo > high:
-        return Verdict(verdict=NOT_REPRODUCED, reason=f"{what} violates the rule ({words})")
-    return Verdict(verdict=INCONCLUSIVE, reason=f"only a part of the interval satisfies the rule ({words})")
+        return Verdict(verdict=NOT_REPRODUCED, reason=f"{what} violates the rule ({words})", key=f"{form}_outside")
+    return Verdict(verdict=INCONCLUSIVE, reason=f"only a part of the interval satisfies the rule ({words})", key="part")

@@ -13,7 +13,7 @@ from specledger.foundation.errors import UserError
 
 TEXT = frozenset(
     "claim title source published unit rule interval verdict why engine context_rule drafter model precision "
-    "context section test caught_by kind method what".split()
+    "context section test caught_by kind method what group reason note".split()
 )
 
 # What the report reads of each table; more columns are welcome.
@@ -47,7 +47,7 @@ REQUIRED: Mapping[str, str] = MappingProxyType(
         "seeds": "seed model parameters head_parameters steps chosen_step validation_loss validation_mtp_loss train_s",
         "models": "model parameters head_parameters steps batch learning_rate n validation_loss validation_loss_lo "
         "validation_loss_hi validation_mtp_loss validation_mtp_loss_lo validation_mtp_loss_hi",
-        "claims": "claim title section source published unit rule measured lo hi interval verdict why",
+        "claims": "claim group title section source published unit rule measured lo hi interval verdict reason note",
     }
 )
 MAY_BE_EMPTY = frozenset({"claims", "gap"})  # gap.csv is of the cached engine alone
