@@ -182,7 +182,7 @@ def _claims(folder: Path, n: int, comparable: bool) -> None:
         rows.append(
             {
                 "claim": claim,
-                "group": group,
+                "group": GROUPS.get(claim, "measurement"),
                 "title": title,
                 "section": section,
                 "source": f"section {section}",

@@ -96,7 +96,7 @@ def test_the_battery_says_what_caught_each_rule(made, text):
         assert cell[2] == (", ".join(names) or formats.MISSING)
         assert cell[4] == rounded(row["power"], 3)
         if row["rule"] != "correct":
-            wanted = "✓ caught" if row["caught"] == "true" else "? too small to be seen"
+            wanted = "✓ caught" if row["caught"] == "true" else "? not detectable at this n"
             assert cell[1] == wanted
     assert [cell[1] for cell in shown[:2]] == ["✓ passed", "✓ passed"]
 

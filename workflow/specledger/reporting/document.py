@@ -24,16 +24,20 @@ class Cell:
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
-    """A heading; numbers are set flush right."""
+    """A heading; numbers are set flush right; `word` is the id of what the heading means among the words."""
 
     label: str
     numeric: bool = False
     wide: bool = False
+    word: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """A table as it is shown; `source` names the CSV that holds its facts, `total` how many rows there are."""
+    """A table as it is shown; `source` names the CSV that holds its facts, `total` how many rows there are.
+
+    `folded` shows its rows on demand, `cards` stacks each row's cells on a narrow screen.
+    """
 
     name: str
     title: str
@@ -44,6 +48,7 @@ class View:
     total: int = 0
     folded: bool = False
     cut_note: str = ""
+    cards: bool = False
     kind: str = field(default="table", init=False)
 
 
@@ -104,6 +109,22 @@ class Sample:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Word:
+    """An entry of the glossary; `plain` is its meaning without markup, for a tooltip."""
+
+    id: str
+    term: str
+    text: Paragraph
+    plain: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Words:
+    items: tuple[Word, ...]
+    kind: str = field(default="words", init=False)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Fact:
     term: str
     value: str
@@ -158,12 +179,12 @@ class Explorable:
     kind: str = field(default="explorable", init=False)
 
 
-Block = Text | Formula | Picture | View | Questions | Sample | Facts | Code | Explorable
+Block = Text | Formula | Picture | View | Questions | Sample | Words | Facts | Code | Explorable
 
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """A chapter of the report; `number` is empty for what stands outside the five."""
+    """A chapter of the report; `number` is empty for what stands outside the numbered ones."""
 
     id: str
     number: str
@@ -192,10 +213,34 @@ class Tally:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ClaimGroup:
+    """Readings of one kind: how many got which verdict, in the order of the scoreboard, and the readings."""
+
+    id: str
+    title: str
+    about: str
+    counts: tuple[str, ...]
+    view: View
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claims:
+    """The published readings: where they come from, the scoreboard, those not reproduced, and all by group."""
+
+    source: Paragraph
+    verdicts: tuple[Tally, ...]
+    groups: tuple[ClaimGroup, ...]
+    refuted: View | None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Download:
+    """A file to take away, as bytes; `kind` is table, figure or whole."""
+
     name: str
     note: str
     content: bytes
+    kind: str = "table"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,9 +259,11 @@ class Document:
     facts: tuple[Fact, ...]
     banners: tuple[Banner, ...]
     answer: tuple[Paragraph, ...]
-    tally: tuple[Tally, ...]
-    claims_lead: str
-    claims: View | None
+    picture: Picture
+    words_hint: Paragraph
+    claims_lead: Paragraph
+    claims: Claims | None
+    glossary: tuple[Word, ...]
     sections: tuple[Section, ...]
     downloads: tuple[Download, ...]
     references: tuple[Reference, ...]

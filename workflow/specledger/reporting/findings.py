@@ -86,7 +86,7 @@ def banners(study: Study, words: Wording) -> tuple[Banner, ...]:
     if len(study.seeds) == 1:
         add("seed", "note")
     if on_cpu(about):
-        add("cpu", "note", device=formats.listed(about["devices"]))
+        add("cpu", "note", device=words.listed(about["devices"]))
     return tuple(found)
 
 
@@ -104,6 +104,15 @@ def method_names(words: Wording, row: Mapping) -> dict[str, str]:
     }
 
 
+def _selection(study: Study, words: Wording) -> str:
+    """Among how many rows the best one was picked: those that keep the distribution, where there are any."""
+    methods = [row for row in study.tables["ledger"].rows if row["drafter"] != "none"]
+    lossless = [row for row in methods if row["lossless"]]
+    key = "lossless" if lossless else "all_lossy"
+    picked = len(lossless or methods)
+    return words.say(f"answer.selection_{key if picked > 1 else f'{key}_one'}", picked=picked, methods=len(methods))
+
+
 def _speed(study: Study, words: Wording) -> Paragraph:
     best = study.summary["best"]
     if not best or not known(best.get("speedup")):
@@ -114,7 +123,11 @@ def _speed(study: Study, words: Wording) -> Paragraph:
         spread = words.say("answer.interval_words", lo=times(lo), hi=times(hi))
     key = "slower" if best["speedup"] < 1 else "single" if not known(lo) else "unsure" if lo <= 1 else "faster"
     return words.spans(
-        f"answer.{key}", speedup=times(best["speedup"]), interval_words=spread, **method_names(words, best)
+        f"answer.{key}",
+        speedup=times(best["speedup"]),
+        interval_words=spread,
+        selection=_selection(study, words),
+        **method_names(words, best),
     )
 
 

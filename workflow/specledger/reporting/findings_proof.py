@@ -68,7 +68,7 @@ def trust(study: Study) -> str:
 def tests_made(study: Study, words: Wording) -> str:
     """The tests on draws that were made, in one phrase; empty where nothing could be tested."""
     families = {"positions": "acceptance_tested", "contexts": "contexts_tested", "sequences": "sequences_tested"}
-    return formats.listed([words.say(f"answer.made_{name}") for name, key in families.items() if study.summary[key]])
+    return words.listed([words.say(f"answer.made_{name}") for name, key in families.items() if study.summary[key]])
 
 
 def kept(study: Study, words: Wording) -> Paragraph:
@@ -77,7 +77,7 @@ def kept(study: Study, words: Wording) -> Paragraph:
     where, made = departures(study, words), tests_made(study, words)
     different = summary["greedy_total"] - summary["greedy_identical"]
     key = "rejected" if where else "untested" if not made else "greedy_differs" if different else "kept"
-    values = {"where": formats.listed(where), "different": formats.whole(different), "made": made}
+    values = {"where": words.listed(where), "different": formats.whole(different), "made": made}
     return words.spans(f"answer.{key}", **values) + SPACE + words.spans(f"answer.{trust(study)}")
 
 
@@ -155,7 +155,7 @@ def proof_values(study: Study, words: Wording) -> dict[str, str]:
     return {
         **counts,
         **lists,
-        "right_tests": formats.listed([test_names(words, row["caught_by"]) or formats.MISSING for row in right]),
+        "right_tests": words.listed([test_names(words, row["caught_by"]) or formats.MISSING for row in right]),
         "right_p": formats.p_value(least(row["p_value"] for row in right)),
         "panel": formats.whole(contexts_each(study)["tested"]),
         "pooled_p": formats.p_value(family_p(pooled)),
@@ -168,7 +168,7 @@ def proof_values(study: Study, words: Wording) -> dict[str, str]:
         "settings_count": formats.whole(len({(r["temperature"], r["top_k"], r["top_p"]) for r in sequences})),
         "alarm_repeats": formats.whole(largest(row["repeats"] for row in alarms)),
         "alarm_level": formats.setting(largest(row["level"] for row in alarms)),
-        "outside": formats.listed(outside),
+        "outside": words.listed(outside),
     }
 
 

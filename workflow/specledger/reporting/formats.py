@@ -92,8 +92,10 @@ def percent(value: float | None, decimals: int = 0) -> str:
 
 def milliseconds(value: float | None) -> str:
     """Seconds, written in ms to three significant digits."""
-    if not known(value) or value <= 0:
+    if not known(value) or value < 0:
         return MISSING
+    if value == 0:
+        return "0"
     scaled = 1000 * value
     return number(scaled, max(0, min(4, 2 - math.floor(math.log10(scaled)))))
 
@@ -121,14 +123,6 @@ def symbol(character: str) -> str:
 def visible(text: str) -> str:
     """A short text on one line, its newlines shown."""
     return "".join(" " if one == " " else symbol(one) for one in text)
-
-
-def listed(items: list[str], last: str = "and") -> str:
-    """a, b and c."""
-    items = [str(item) for item in items]
-    if len(items) < 2:
-        return "".join(items)
-    return f"{', '.join(items[:-1])} {last} {items[-1]}"
 
 
 def runs(seeds: list[int]) -> str:

@@ -1,4 +1,4 @@
-"""A little markup inside texts: *emphasis*, **strong**, `code`, [label](address).
+"""A little markup inside texts: *emphasis*, **strong**, `code`, [label](address), [term](#word-name), [place](#id).
 
 It is parsed before measured values are put in, so that nothing in a corpus or a name can become markup.
 """
@@ -8,17 +8,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 TOKEN = re.compile(
-    r"\*\*(?P<strong>[^*]+)\*\*|\*(?P<em>[^*]+)\*|`(?P<code>[^`]+)`|\[(?P<label>[^\]]+)\]\((?P<url>https://[^)\s]+)\)"
+    r"\*\*(?P<strong>[^*]+)\*\*|\*(?P<em>[^*]+)\*|`(?P<code>[^`]+)`|\[(?P<label>[^\]]+)\]\((?P<url>(?:https://|#)[^)\s]+)\)"
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Span:
-    """A stretch of text of one kind: text, strong, em, code, or link with its address."""
+    """A stretch of text of one kind: text, strong, em, code; link, term or jump with its address.
+
+    A term leads to its entry among the words, a jump to another place of the report.
+    """
 
     kind: str
     text: str
     url: str = ""
+
+
+def _kind(url: str) -> str:
+    if not url.startswith("#"):
+        return "link"
+    return "term" if url.startswith("#word-") else "jump"
 
 
 def parse(source: str, values: Mapping[str, object] | None = None) -> tuple[Span, ...]:
@@ -34,7 +43,7 @@ def parse(source: str, values: Mapping[str, object] | None = None) -> tuple[Span
     for match in TOKEN.finditer(source):
         add("text", source[end : match.start()])
         if match["label"]:
-            add("link", match["label"], match["url"])
+            add(_kind(match["url"]), match["label"], match["url"])
         else:
             add(match.lastgroup, match[match.lastgroup])
         end = match.end()

@@ -87,6 +87,7 @@ def render(results: Path, figures: Path, provenance: Mapping, output: Path) -> N
             downloads=links(document.downloads, study.results),
             pictures={name: Markup(inlined(svg, name)) for name, svg in study.figures.items()},
             formula=_formula,
+            meanings={f"#word-{word.id}": word.plain for word in document.glossary},
             style=Markup("\n").join(_files(STYLES)),
             scripts=_files(SCRIPTS),
         )

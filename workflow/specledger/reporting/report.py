@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from specledger.reporting import findings, formats, views_checks
+from specledger.reporting import findings, formats, glossary, views_claims
 from specledger.reporting import study as studies
-from specledger.reporting.document import Document, Download, Fact, Reference, Tally
+from specledger.reporting.builder import Builder
+from specledger.reporting.document import Document, Download, Fact, Reference
 from specledger.reporting.sections import all_sections
 from specledger.reporting.study import Study
-from specledger.reporting.views import GLYPHS, MARKS
 from specledger.reporting.wording import Wording, read_wording
 
 DOWNLOADS = tuple(
@@ -17,7 +17,7 @@ DOWNLOADS = tuple(
 )
 PAGE_WORDS = (
     "skip contents ran answer claims downloads downloads_lead filter filter_count cut references footer top answered "
-    "product unprintable"
+    "product unprintable words"
 ).split()
 
 
@@ -48,7 +48,7 @@ def first_facts(study: Study, words: Wording) -> tuple[Fact, ...]:
     )
     values = [
         ("study", about["study"], ""),
-        ("device", formats.listed(about["devices"]) or formats.MISSING, ""),
+        ("device", words.listed(about["devices"]) or formats.MISSING, ""),
         ("seeds", words.say("facts.seeds_value", list=formats.runs(list(study.seeds)), count=len(study.seeds)), ""),
         ("corpus", size, ""),
         ("training", formats.duration(about["train_s"]), ""),
@@ -57,18 +57,6 @@ def first_facts(study: Study, words: Wording) -> tuple[Fact, ...]:
         ("settings", str(about["settings_hash"])[:10], ""),
     ]
     return tuple(Fact(term=words.say(f"facts.{key}"), value=value, note=note) for key, value, note in values)
-
-
-def tally_of(study: Study, words: Wording) -> tuple[tuple[Tally, ...], str]:
-    """How many claims got which verdict: as tiles and as a sentence."""
-    verdicts = [row["verdict"] for row in study.tables["claims"].rows]
-    counts = {verdict: verdicts.count(verdict) for verdict in GLYPHS}
-    tiles = [
-        Tally(verdict=MARKS[verdict], glyph=glyph, label=words.name("verdict", verdict), count=str(counts[verdict]))
-        for verdict, glyph in GLYPHS.items()
-    ]
-    sentence = words.say("answer.tally", **{key.replace(" ", "_"): number for key, number in counts.items()})
-    return (tuple(tiles) if verdicts else ()), sentence
 
 
 def downloads(study: Study, words: Wording) -> tuple[Download, ...]:
@@ -86,21 +74,24 @@ def build(results: Path, figures: Path, provenance: Mapping) -> tuple[Document, 
     """Read the study once and say it; UserError names the first file, key or language that is missing."""
     study = studies.load(Path(results), Path(figures), provenance)
     words = read_wording(language(provenance), findings.shared_values(study))
-    tiles, sentence = tally_of(study, words)
-    compared = bool(study.tables["claims"].rows)
+    make = Builder(study=study, words=words)
+    claims = views_claims.claims(study, words)
     commit = " ".join(filter(None, commit_words(study, words, 40)))
     document = Document(
         lang=words.raw("lang"),
-        words={key: words.raw(f"page.{key}") for key in PAGE_WORDS},
+        words={key: words.raw(f"page.{key}") for key in PAGE_WORDS}
+        | {"kind_of_reading": words.raw("claims.kind"), "all_readings": words.raw("claims.all")},
         title=words.say("page.title"),
         subtitle=words.say("page.subtitle"),
         facts=first_facts(study, words),
         banners=findings.banners(study, words),
         answer=findings.answer(study, words),
-        tally=tiles,
-        claims_lead=words.say("answer.claims_lead" if compared else "answer.claims_none"),
-        claims=views_checks.claims(study, words, sentence) if compared else None,
-        sections=all_sections(study, words, commit),
+        picture=make.picture("wall_clock"),
+        words_hint=words.spans("answer.words_hint"),
+        claims_lead=words.spans("answer.claims_lead" if claims else "answer.claims_none"),
+        claims=claims,
+        glossary=glossary.entries(words),
+        sections=all_sections(make, commit),
         downloads=downloads(study, words),
         references=tuple(
             Reference(label=entry["label"], title=entry["title"], url=f"https://arxiv.org/abs/{entry['arxiv']}")

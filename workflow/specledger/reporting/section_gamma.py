@@ -1,6 +1,6 @@
 """How many to guess: the formulas, what a round yields, why eq. (1) misses it, and the clock."""
 
-from specledger.reporting import explorables, findings, findings_rates, views_checks, views_ledger, views_rates
+from specledger.reporting import explorables, findings, findings_rates, views_claims, views_ledger, views_rates
 from specledger.reporting.builder import Builder
 from specledger.reporting.document import Block, Section
 
@@ -59,8 +59,7 @@ def gamma(make: Builder) -> Section:
         *_by_position(make),
         *_gap(make),
         make.text("sections.gamma.clock"),
-        make.picture("wall_clock"),
         views_ledger.forwards(study, words),
-        views_checks.readings(study, words, "3"),
+        views_claims.readings(study, words, "3"),
         make.questions("gamma", **values),
     )

@@ -4,8 +4,10 @@ from specledger.reporting import (
     findings,
     findings_proof,
     findings_rates,
+    glossary,
     views_acceptance,
     views_checks,
+    views_claims,
     views_ledger,
 )
 from specledger.reporting.appendix import intervals, provenance
@@ -14,8 +16,6 @@ from specledger.reporting.document import Legend, Run, Sample, Section, Text
 from specledger.reporting.drawing_rule import Chosen, choose
 from specledger.reporting.section_gamma import gamma
 from specledger.reporting.section_proof import proof
-from specledger.reporting.study import Study
-from specledger.reporting.wording import Wording
 
 KINDS = ("accepted", "sampled", "resampled")
 SAMPLE_LENGTH = 240
@@ -26,7 +26,7 @@ def verify(make: Builder) -> Section:
         "verify",
         "1",
         make.text("sections.verify.lead"),
-        views_checks.readings(make.study, make.words, "1"),
+        views_claims.readings(make.study, make.words, "1"),
         views_checks.prefix(make.study, make.words),
         views_checks.greedy(make.study, make.words),
         make.questions("verify"),
@@ -48,7 +48,7 @@ def accept(make: Builder, chosen: Chosen) -> Section:
         views_acceptance.acceptance(make.study, make.words),
         *(make.text(f"sections.accept.{key}", **power) for key in findings_proof.power_keys(make.study)),
         views_acceptance.acceptance_rows(make.study, make.words),
-        views_checks.readings(make.study, make.words, "2"),
+        views_claims.readings(make.study, make.words, "2"),
         make.questions("accept"),
     )
 
@@ -92,7 +92,7 @@ def mtp(make: Builder) -> Section:
         make.text("sections.mtp.versus"),
         views_ledger.one_guess(study, words),
         *sample_of(make),
-        views_checks.readings(study, words, "4"),
+        views_claims.readings(study, words, "4"),
         make.questions("mtp", **difference),
     )
 
@@ -108,16 +108,16 @@ def ledger(make: Builder) -> Section:
         make.text("sections.ledger.time"),
         make.picture("time_parts"),
         views_ledger.time(study, words),
-        views_checks.readings(study, words, "5"),
+        views_claims.readings(study, words, "5"),
         make.questions("ledger", most_tokens=findings.most_tokens(study, words)),
     )
 
 
-def all_sections(study: Study, words: Wording, commit: str) -> tuple[Section, ...]:
-    make = Builder(study=study, words=words)
+def all_sections(make: Builder, commit: str) -> tuple[Section, ...]:
     return (
+        glossary.section(make),
         verify(make),
-        accept(make, choose(study.positions)),
+        accept(make, choose(make.study.positions)),
         proof(make),
         gamma(make),
         mtp(make),

@@ -6,6 +6,7 @@ from specledger.reporting import formats
 from specledger.reporting.document import Cell, Column, View, cell
 from specledger.reporting.formats import MISSING, known, number
 from specledger.reporting.tables import Row
+from specledger.reporting.views_bounds import CUT, bounded, limits_of
 from specledger.reporting.wording import Wording
 
 NUMERIC = frozenset(
@@ -16,9 +17,16 @@ NUMERIC = frozenset(
     "total draft_part catch_up verify accept sync other beta_inside least_tv_p least_chi2_p worst_leak largest_bound "
     "tv_p_value chi2_p_value leak tv_bound vocabulary blocks deviation fisher sum_p holm bh below ks power repeats "
     "draws_each rejected rate level guess examined passed rate_j reached reached_rb counted averaged homogeneity "
-    "geometric lag1 drift dependence ending measured_tokens sd equivalence_margin tost_interval tost_p "
+    "geometric lag1 drift dependence ending measured_tokens sd equivalence_margin section tost_interval tost_p "
     "detectable".split()
 )
+WORDS = {
+    "engine": "engine", "gamma": "gamma", "alpha": "alpha", "beta": "beta", "c": "c", "v": "v", "ratio": "v",
+    "tv_output": "tv", "tv_draft": "tv", "tv_expected": "tv", "tv_p_value": "tv", "tv_bound": "tv", "holm": "holm",
+    "p_value": "p", "chi2_p_value": "chi2", "sum_p": "chi2", "power": "power", "drafter": "drafter", "eq1": "eq1",
+    "theorem38": "theorem38", "cost_model": "cost", "same": "lossless", "tokens_per_round": "round", "bh": "bh",
+    "largest_bound": "tv", "least_tv_p": "tv", "least_chi2_p": "chi2", "tost_p": "equivalence", "speedup": "speedup",
+}  # fmt: skip
 WIDE = frozenset({"claim", "why", "rule", "fault", "caught_by", "wide_where"})
 GLYPHS = {"reproduced": "✓", "not reproduced": "✗", "inconclusive": "?", "not comparable": "≠"}
 MARKS = {verdict: verdict.replace(" ", "-") for verdict in GLYPHS}
@@ -27,7 +35,12 @@ MARKS = {verdict: verdict.replace(" ", "-") for verdict in GLYPHS}
 def columns(words: Wording, names: str, **labels: str) -> tuple[Column, ...]:
     """Headings by their keys in the texts; `labels` gives those that are names of parts."""
     return tuple(
-        Column(label=labels.get(name) or words.say(f"columns.{name}"), numeric=name in NUMERIC, wide=name in WIDE)
+        Column(
+            label=labels.get(name) or words.say(f"columns.{name}"),
+            numeric=name in NUMERIC,
+            wide=name in WIDE,
+            word=WORDS.get(name, ""),
+        )
         for name in names.split()
     )
 
@@ -37,7 +50,9 @@ def view(words: Wording, name: str, heads: tuple[Column, ...], rows: Iterable[tu
     values, most = options.pop("values", {}), options.pop("most", None)
     rows = tuple(rows)
     kept = rows if most is None else rows[:most]
-    note = words.say("page.cut", shown=len(kept), total=len(rows)) if len(kept) < len(rows) else ""
+    notes = [words.say("page.cut", shown=len(kept), total=len(rows))] if len(kept) < len(rows) else []
+    if any(CUT in one.note for row in kept for one in row):
+        notes.append(words.say("page.bounded"))
     return View(
         name=name,
         title=words.say(f"tables.{name}.title"),
@@ -45,7 +60,7 @@ def view(words: Wording, name: str, heads: tuple[Column, ...], rows: Iterable[tu
         columns=heads,
         rows=kept,
         total=len(rows),
-        cut_note=note,
+        cut_note=" ".join(notes),
         **options,
     )
 
@@ -66,10 +81,10 @@ def count(value: float | None) -> Cell:
 
 def with_interval(row: Row, column: str, decimals: int = 3, form: Callable = number) -> Cell:
     """A mean with its interval beneath."""
-    lo, hi = row[f"{column}_lo"], row[f"{column}_hi"]
+    lo, hi, mark = bounded(row[f"{column}_lo"], row[f"{column}_hi"], limits_of(column, row.get("gamma")))
     # Plain decoding yields one token a round by definition: an interval of no width would look measured.
     spread = "" if lo == hi else formats.interval(lo, hi, decimals=decimals)
-    return num(row[column], decimals, form, note=spread)
+    return num(row[column], decimals, form, note=spread + mark if spread else "")
 
 
 def named(words: Wording, kind: str, key: str | None) -> Cell:
@@ -87,24 +102,6 @@ def yes_no(words: Wording, value: bool | None) -> Cell:
 def verdict(words: Wording, key: str) -> Cell:
     name = words.name("verdict", key)
     return Cell(text=f"{GLYPHS.get(key, '?')} {name}", sort=name, mark=MARKS.get(key, ""))
-
-
-def published(row: Row) -> Cell:
-    """The published reading as it was typed, with a true minus sign, and its unit."""
-    text = row["published"] or MISSING
-    try:
-        value = float(text)
-    except ValueError:
-        return cell(text, sort=text, note=row["unit"] or "")
-    if abs(value) >= 10000:
-        text = formats.whole(value)
-    return cell(text.replace("-", formats.MINUS), sort=value, note=row["unit"] or "")
-
-
-def measured(row: Row) -> Cell:
-    """Our number for a claim, with its interval."""
-    spread = formats.interval(row["lo"], row["hi"], formats.reading)
-    return cell(formats.reading(row["measured"]), sort=row["measured"], note=spread)
 
 
 def mean(values: Iterable[float | None]) -> float | None:

@@ -1,4 +1,4 @@
-"""Tables of section 1 and the claims, and the position of section 2's figure."""
+"""Tables of section 1, and the position of section 2's figure."""
 
 from specledger.reporting import formats
 from specledger.reporting.document import Column, View, cell
@@ -11,46 +11,12 @@ from specledger.reporting.views import (
     grouped,
     largest,
     least,
-    measured,
     named,
     num,
     plainly,
-    published,
-    verdict,
     view,
 )
 from specledger.reporting.wording import Wording
-
-
-def claims(study: Study, words: Wording, tally: str) -> View:
-    """Every published reading with its verdict."""
-    rows = [
-        (
-            verdict(words, row["verdict"]),
-            cell(row["title"], sort=row["title"], note=row["rule"] or ""),
-            published(row),
-            measured(row),
-        )
-        for row in study.tables["claims"].rows
-    ]
-    heads = columns(words, "verdict claim published measured")
-    return view(words, "claims", heads, rows, values={"tally": tally}, source="claims")
-
-
-def readings(study: Study, words: Wording, section: str) -> View | None:
-    """The readings of one section beside ours, with the reason of the verdict; None where there are none."""
-    rows = [
-        (
-            cell(row["title"], sort=row["title"], note=row["source"] or ""),
-            published(row),
-            measured(row),
-            verdict(words, row["verdict"]),
-            cell(row["why"] or "", sort=row["why"]),
-        )
-        for row in study.tables["claims"].where(section=section)
-    ]
-    heads = columns(words, "claim published measured verdict why")
-    return view(words, "readings", heads, rows, source="claims") if rows else None
 
 
 def prefix(study: Study, words: Wording) -> View:

@@ -6,6 +6,7 @@ from specledger.reporting.formats import known, number, times
 from specledger.reporting.study import Study
 from specledger.reporting.tables import Row
 from specledger.reporting.views import columns, count, named, num, plainly, view, with_interval, yes_no
+from specledger.reporting.views_bounds import bounded, limits_of
 from specledger.reporting.wording import Wording
 
 PARTS = ("draft", "catch_up", "verify", "accept", "sync", "other")
@@ -41,13 +42,14 @@ def forwards(study: Study, words: Wording) -> View:
     """What a forward costs, and c and v(γ)."""
     rows = []
     for row in study.tables["forwards"].rows:
-        spread = formats.interval(row["seconds_lo"], row["seconds_hi"], formats.milliseconds)
+        lo, hi, mark = bounded(row["seconds_lo"], row["seconds_hi"], limits_of("seconds"))
+        spread = formats.interval(lo, hi, formats.milliseconds)
         rows.append(
             (
                 named(words, "engine", row["engine"]),
                 named(words, "model" if row["model"] == "target" else "drafter", row["model"]),
                 count(row["positions"]),
-                cell(formats.milliseconds(row["seconds"]), sort=row["seconds"], note=spread),
+                cell(formats.milliseconds(row["seconds"]), sort=row["seconds"], note=spread + mark if spread else ""),
                 num(row["c"], 3),
             )
         )

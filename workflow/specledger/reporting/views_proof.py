@@ -113,7 +113,7 @@ def sequences(study: Study, words: Wording) -> View:
 
 
 def outcome(words: Wording, row: Row) -> Cell:
-    """What became of a rule: caught, missed, too small to be seen; for the right rule passed or rejected."""
+    """What became of a rule: caught, missed, not detectable at this n; for the right rule passed or rejected."""
     if row["rule"] in CORRECT:
         key, mark = ("rejected", "not-reproduced") if row["caught"] else ("passed", "reproduced")
     elif row["caught"]:

@@ -1,0 +1,40 @@
+"""Intervals that end where the quantity does: a t interval from two seeds knows nothing of 0 and 1."""
+
+from specledger.reporting.formats import known
+
+CUT = "†"  # beside an interval that is cut; the page says what it means
+Limits = tuple[float | None, float | None]
+
+SHARE, POSITIVE = (0.0, 1.0), (0.0, None)
+LIMITS: dict[str, Limits] = {
+    "alpha": SHARE, "rate": SHARE, "acceptance": SHARE, "wall_s": POSITIVE, "seconds": POSITIVE, "speedup": POSITIVE,
+    "validation_loss": POSITIVE, "validation_mtp_loss": POSITIVE,
+}  # fmt: skip
+OF_UNIT: dict[str, Limits] = {
+    "acceptance": SHARE, "total variation": SHARE, "share of contexts": SHARE, "forwards a token": SHARE,
+    "tokens a round": (1.0, None), "ratio of times": POSITIVE, "ms": POSITIVE, "s": POSITIVE, "speed-up": POSITIVE,
+    "target forwards": POSITIVE,
+}  # fmt: skip
+
+
+def limits_of(column: str, gamma: float | None = None) -> Limits:
+    """What a column of a table can be; a round yields 1 to γ + 1 tokens."""
+    if column == "tokens_per_round":
+        return 1.0, gamma + 1 if known(gamma) else None
+    return LIMITS.get(column, (None, None))
+
+
+def limits_of_unit(unit: str | None) -> Limits:
+    """What a claim's number can be, by its unit."""
+    return OF_UNIT.get(unit or "", (None, None))
+
+
+def bounded(lo: float | None, hi: float | None, limits: Limits) -> tuple[float | None, float | None, str]:
+    """The interval inside its limits, and a mark where it was cut."""
+    if not known(lo) or not known(hi):
+        return lo, hi, ""
+    least, most = limits
+    cut = (least is not None and lo < least) or (most is not None and hi > most)
+    inside_lo = lo if least is None else max(lo, least)
+    inside_hi = hi if most is None else min(hi, most)
+    return inside_lo, inside_hi, CUT if cut else ""
