@@ -1,6 +1,6 @@
 # `make quick` and `make test` do all the set-up they need; `make help` lists the rest.
 .DEFAULT_GOAL := help
-.PHONY: help quick report test lint format clean
+.PHONY: help quick report test lint format peers training-speed clean
 SHELL := /bin/bash
 
 PYTHON ?= python3
@@ -13,6 +13,8 @@ help:
 	@echo "make report   the study itself, config/config.yaml: report/index.html and report.pdf"
 	@echo "make test     linters and tests"
 	@echo "make format   format Python and Snakemake files"
+	@echo "make peers    our decoding beside Hugging Face transformers' (after make report; another study: CONFIG=FILE)"
+	@echo "make training-speed   our training beside a plain loop (the same)"
 	@echo "make clean    remove the environment (results and reports stay)"
 
 $(BIN)/python:
@@ -30,6 +32,10 @@ $(VENV)/installed-test: $(VENV)/installed
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e '.[test]'
 	@touch $@
 
+$(VENV)/installed-peers: $(VENV)/installed
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e '.[peers]'
+	@touch $@
+
 quick: $(VENV)/installed
 	@$(BIN)/snakemake --cores all --quiet rules --configfile config/quick.yaml
 	@echo "specledger: open $(CURDIR)/report/quick/index.html or $(CURDIR)/report/quick/report.pdf"
@@ -38,9 +44,15 @@ report: $(VENV)/installed
 	@$(BIN)/snakemake --cores 1 --resources gpu=1
 	@echo "specledger: open $(CURDIR)/report/index.html or $(CURDIR)/report/report.pdf"
 
+peers: $(VENV)/installed-peers
+	@$(BIN)/python benchmarks/peers.py $(if $(CONFIG),--configfile $(CONFIG))
+
+training-speed: $(VENV)/installed
+	@$(BIN)/python benchmarks/training.py $(if $(CONFIG),--configfile $(CONFIG))
+
 lint: $(VENV)/installed-test
-	@$(BIN)/ruff check workflow tests
-	@$(BIN)/ruff format --check workflow tests
+	@$(BIN)/ruff check workflow tests benchmarks
+	@$(BIN)/ruff format --check workflow tests benchmarks
 	@$(BIN)/snakefmt --check $(SMK)
 	@$(BIN)/snakemake --lint
 
@@ -48,8 +60,8 @@ test: lint
 	@$(BIN)/python -m pytest -n 2
 
 format: $(VENV)/installed-test
-	@$(BIN)/ruff check --fix workflow tests
-	@$(BIN)/ruff format workflow tests
+	@$(BIN)/ruff check --fix workflow tests benchmarks
+	@$(BIN)/ruff format workflow tests benchmarks
 	@$(BIN)/snakefmt $(SMK)
 
 clean:
