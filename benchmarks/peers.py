@@ -67,8 +67,8 @@ class Ours:
         return len(text.tokens)
 
 
-def load_ours(study: Study, device: torch.device) -> list[Ours]:
-    """Every method of the study's sweep whose engine and drafter are there."""
+def load_ours(study: Study, device: torch.device, prompt: list[int]) -> list[Ours]:
+    """Every method of the study's sweep whose drafter is there and whose engine runs on this machine."""
     models, config = study.results / "models", study.config
     more = {"drafting": config["drafting"]} if "drafting" in config else {}
     cast = load_cast(
@@ -79,8 +79,16 @@ def load_ours(study: Study, device: torch.device) -> list[Ours]:
         **more,
     )
     gammas = {name: choices for name, choices in config["sweep"]["gammas"].items() if name in cast.drafters}
-    engines = [engine(name) for name in config["sweep"]["engines"]]
-    return [Ours(way=way, cast=cast, seed=study.seed) for way in methods_of(engines, gammas)]
+    found = []
+    for name in config["sweep"]["engines"]:
+        ways = [Ours(way=way, cast=cast, seed=study.seed) for way in methods_of([engine(name)], gammas)]
+        try:
+            ways[0].decode(prompt, 1, 0)
+        except UserError as why:  # such as no compiler for an engine that needs one
+            say(f"peers: engine {name} is left out: {why}")
+            continue
+        found += ways
+    return found
 
 
 class Stopwatch:
@@ -178,7 +186,7 @@ def main(given: list[str]) -> None:
     corpus, models = study.corpus(), study.results / "models"
     target, draft = (models / name / str(study.seed) for name in ("mtp", "draft"))
     prompt, context = corpus.prompt.tolist(), study.config["model"]["context"]
-    methods = load_ours(study, device)
+    methods = load_ours(study, device, prompt)
     text = corpus.validation[: 3 * context].tolist()
     logits = {folder.parent.name: theirs.furthest_logits(folder, text, device) for folder in (target, draft)}
     watch, positions = Stopwatch(prompt, count, device), len(prompt) + count

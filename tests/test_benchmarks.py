@@ -84,6 +84,21 @@ def test_peers_run_on_the_same_weights(study):
     assert 0 < max(record["settings"]["logits"].values()) < 1e-4
 
 
+def test_an_engine_that_does_not_run_here_is_left_out(study, monkeypatch, capsys):
+    decode = peers.Ours.decode
+
+    def refuse(self, *arguments):
+        if self.engine == "recompute":
+            raise UserError("no compiler")
+        return decode(self, *arguments)
+
+    monkeypatch.setattr(peers.Ours, "decode", refuse)
+    found = common.Study.of(common.arguments("", blocks=2).parse_args(study))
+    methods = peers.load_ours(found, CPU, CORPUS.prompt.tolist())
+    assert {method.engine for method in methods} == {"cached"}
+    assert capsys.readouterr().err == "peers: engine recompute is left out: no compiler\n"
+
+
 def test_transformers_looks_back_as_far_as_we_do(study):
     """Opened as it is saved, without a sliding window, it would not; and other weights are refused."""
     pytest.importorskip("transformers")
