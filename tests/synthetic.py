@@ -9,6 +9,7 @@ import numpy as np
 from specledger.theory.speculation import expected_tokens_per_round, measured_cost_speedup, walltime_speedup
 from synthetic_evidence import write_evidence
 from synthetic_files import ALPHAS, ENGINES, GAMMAS, SYMBOLS, gammas_of, write_csv, write_json
+from synthetic_played import write_played
 
 PARAMETERS = {"plain": (742_784, 0), "mtp": (742_784, 230_272), "draft": (54_592, 0)}
 LOSSES = {"plain": 1.524, "mtp": 1.521, "draft": 1.69}
@@ -270,6 +271,7 @@ def write_synthetic_study(
     ledger = _timings(folder, len(seeds))
     _claims(folder, len(seeds), tiny_shakespeare)
     _sample(folder, seeds, rng)
+    write_played(folder, seeds, corpus_tail)
     _summary(folder, rows, ledger, seeds, evidence)
     return synthetic_provenance(seeds)
 

@@ -1,12 +1,10 @@
 """The page in a real browser, offline: no error, no request, keyboard, downloads, accessibility in both themes."""
 
-import itertools
 from pathlib import Path
 
 import pytest
 from specledger.reporting import page
 from specledger.reporting.figures import draw_all
-from specledger.theory.speculation import expected_tokens_per_round, walltime_speedup
 from synthetic import write_synthetic_study
 
 CHROMIUM = Path("/usr/bin/chromium")
@@ -122,34 +120,6 @@ def test_downloads_are_the_files(visit, report):
             tab.locator(link).click()
         assert waiting.value.suggested_filename == f"{name}.csv"
         assert Path(waiting.value.path()).read_bytes() == (report.parent / "tables" / f"{name}.csv").read_bytes()
-
-
-def test_sliders_compute_what_theory_does_and_keep_their_state(visit, report):
-    tab = visit()
-    before = tab.locator("#explore-speedup .outcomes").inner_text()
-    drag = """([alpha, c, gamma]) => {
-      const form = document.getElementById("explore-speedup");
-      for (const [name, value] of Object.entries({ alpha, c, gamma })) form.elements[name].value = value;
-      form.elements.c.dispatchEvent(new Event("input", { bubbles: true }));
-      return ["eq1", "theorem38"].map((name) => Number(form.querySelector(`[data-outcome=${name}]`).dataset.value));
-    }"""
-    for alpha, c, gamma in itertools.product((0.0, 0.3, 0.71, 0.99, 1.0), (0.0, 0.27, 1.0), (1, 6, 12)):
-        eq1, theorem38 = tab.evaluate(drag, [alpha, c, gamma])
-        assert eq1 == pytest.approx(expected_tokens_per_round(alpha, gamma), rel=1e-12)
-        assert theorem38 == pytest.approx(walltime_speedup(alpha, gamma, c), rel=1e-12)
-    tab.locator("#explore-gamma").focus()
-    tab.keyboard.press("Home")
-    assert tab.evaluate("location.hash") == "#speedup=1,1,1"
-    again = visit()
-    again.goto(report.as_uri() + "#speedup=0.5,0.25,3")
-    again.reload()
-    assert again.locator("output[for=explore-alpha]").inner_text() == "0.50"
-    assert again.locator("#explore-speedup .outcomes").inner_text() != before
-
-
-def test_the_default_state_needs_no_script(visit):
-    shown = [visit(java_script_enabled=on).locator("#explore-speedup").inner_text() for on in (True, False)]
-    assert shown[0] == shown[1]
 
 
 def test_it_is_complete_without_javascript(visit):

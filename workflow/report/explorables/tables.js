@@ -18,7 +18,32 @@ function sortBy(table, heading) {
   const value = (row) => row.cells[heading.cellIndex].dataset.v;
   rows.sort((a, b) => compare(value(a), value(b), direction));
   body.append(...rows);
+  table.dispatchEvent(new CustomEvent("sorted"));
 }
+
+// Each part of the page may narrow a table; a row is shown when all of them let it pass.
+const filters = new WeakMap();
+
+function filter(table, name, passes) {
+  if (!filters.has(table)) filters.set(table, new Map());
+  const all = filters.get(table).set(name, passes);
+  for (const row of table.tBodies[0].rows) row.hidden = ![...all.values()].every((one) => one(row));
+  table.dispatchEvent(new CustomEvent("filtered"));
+}
+
+globalThis.specledger.tables = {
+  filter,
+  order(table) {
+    const heading = table.querySelector("th[aria-sort]");
+    return heading && { column: heading.cellIndex, direction: heading.getAttribute("aria-sort") };
+  },
+  sort(table, column, direction) {
+    const heading = table.tHead.rows[0].cells[column];
+    if (!heading || !["ascending", "descending"].includes(direction)) return;
+    heading.setAttribute("aria-sort", direction === "ascending" ? "descending" : "ascending");
+    sortBy(table, heading);
+  },
+};
 
 function makeSortable(table) {
   [...table.tBodies[0].rows].forEach((row, place) => { row.dataset.place = place; });
@@ -42,16 +67,15 @@ function addFilter(table, number) {
   input.id = label.htmlFor = `filter-${number}`;
   label.textContent = words.filter;
   count.htmlFor = input.id;
+  const tell = () => {
+    const shown = rows.filter((row) => !row.hidden).length;
+    count.textContent = words.count.replace("{shown}", shown).replace("{total}", rows.length);
+  };
   input.addEventListener("input", () => {
     const wanted = input.value.toLowerCase().split(/\s+/).filter(Boolean);
-    let shown = 0;
-    for (const row of rows) {
-      const text = row.textContent.toLowerCase();
-      row.hidden = !wanted.every((word) => text.includes(word));
-      shown += !row.hidden;
-    }
-    count.textContent = words.count.replace("{shown}", shown).replace("{total}", rows.length);
+    filter(table, "text", (row) => wanted.every((word) => row.textContent.toLowerCase().includes(word)));
   });
+  table.addEventListener("filtered", tell);
   box.append(label, input, count);
   table.closest(".scroll").before(box);
 }
@@ -67,4 +91,8 @@ for (const link of document.querySelectorAll("a[data-csv]")) {
   if (held) [link.href, link.download] = [held.href, held.download];
 }
 
-addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((one) => { one.open = true; }));
+// On paper all is open; of parts that share a name only one can be.
+addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((one) => {
+  one.removeAttribute("name");
+  one.open = true;
+}));

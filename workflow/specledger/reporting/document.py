@@ -167,15 +167,19 @@ class Outcome:
 
 @dataclass(frozen=True, kw_only=True)
 class Explorable:
-    """Something to play with, as it stands before any touch; `values` are the heights of its curve, by γ from 1."""
+    """Something to play with, as it stands before any touch.
+
+    `data` is what its template and its script show, numbers as they were measured; `words` what they say. On paper
+    the controls and outcomes alone are printed.
+    """
 
     name: str
     title: str
     lead: Paragraph
-    controls: tuple[Control, ...]
-    outcomes: tuple[Outcome, ...]
-    values: tuple[float, ...]
-    chosen: int
+    words: Mapping[str, str] = field(metadata={"paper": False})
+    data: Mapping[str, object] = field(metadata={"paper": False})
+    controls: tuple[Control, ...] = ()
+    outcomes: tuple[Outcome, ...] = ()
     kind: str = field(default="explorable", init=False)
 
 

@@ -1,5 +1,6 @@
 """Figures of the trained models: learning curves, and plain against MTP by seed."""
 
+import math
 from collections.abc import Mapping, Sequence
 
 from matplotlib.axes import Axes
@@ -11,6 +12,7 @@ from specledger.reporting.tables import Row, Table
 from specledger.reporting.wording import Wording
 
 MAX_POINTS = 120
+MOST_POINTS, MIN_POINTS = 640, 8  # of the thin lines of a model: all together, and each
 
 
 def _curve(rows: Sequence[Row], column: str) -> list[tuple[float, float]]:
@@ -28,6 +30,15 @@ def _mean(curves: Sequence[list[tuple[float, float]]]) -> list[tuple[float, floa
     for step, value in (point for curve in curves for point in curve):
         values.setdefault(step, []).append(value)
     return [(step, sum(found) / len(found)) for step, found in sorted(values.items()) if len(found) == len(curves)]
+
+
+def _joined(curves: Sequence[list[tuple[float, float]]]) -> list[tuple[float, float]]:
+    """All curves as one line with gaps; many seeds share the points that a few may have."""
+    most, points = max(MIN_POINTS, MOST_POINTS // len(curves)), []
+    for curve in curves:
+        kept = curve if len(curve) <= most else [curve[round(k * (len(curve) - 1) / (most - 1))] for k in range(most)]
+        points += [*kept, (math.nan, math.nan)]
+    return points
 
 
 def _spread(ends: list[float], least: float, low: float, high: float) -> list[float]:
@@ -50,8 +61,7 @@ def draw_learning_curves(histories: Mapping[str, Mapping[int, Sequence[Row]]], w
         mean = _mean(curves) if curves else []
         if not mean:
             continue
-        for curve in curves:
-            axis.plot(*zip(*curve, strict=True), color=MODEL[name], linewidth=0.6, alpha=0.45)
+        axis.plot(*zip(*_joined(curves), strict=True), color=MODEL[name], linewidth=0.6, alpha=0.45)
         style = "--" if name == "module" else "-"
         axis.plot(*zip(*mean, strict=True), color=MODEL[name], linewidth=2.0, linestyle=style)
         ends.append((mean[-1][1], name, mean[-1][0]))
@@ -89,11 +99,13 @@ def draw_seeds(seeds: Table, difference: Mapping, words: Wording) -> Figure:
     numbers = [seed for seed in seeds.values("seed") if {("plain", seed), ("mtp", seed)} <= losses.keys()]
     figure = Figure(figsize=(WIDTH, 3.5), layout="constrained")
     left, right = figure.subplots(1, 2, gridspec_kw={"width_ratios": [1, 1.35]})
-    for seed in numbers:
-        pair = [losses["plain", seed], losses["mtp", seed]]
-        left.plot([0, 1], pair, color=GRID, linewidth=1, zorder=1)
-        left.plot(0, pair[0], "s", color=MODEL["plain"], markersize=5.5, markeredgewidth=0)
-        left.plot(1, pair[1], "D", color=MODEL["mtp"], markersize=5.5, markeredgewidth=0)
+    pairs = [(losses["plain", seed], losses["mtp", seed]) for seed in numbers]
+    # One line with gaps and one row of markers a model: a path each would make the page grow with the seeds.
+    joined = [point for before, after in pairs for point in ((0, before), (1, after), (math.nan, math.nan))]
+    left.plot(*zip(*joined, strict=True), color=GRID, linewidth=1, zorder=1)
+    for place, (model, marker) in enumerate((("plain", "s"), ("mtp", "D"))):
+        values = [pair[place] for pair in pairs]
+        left.plot([place] * len(pairs), values, marker, color=MODEL[model], markersize=5.5, markeredgewidth=0)
     left.set_xticks([0, 1], [words.say("plot.without_mtp"), words.say("plot.with_mtp")])
     left.set_xlim(-0.35, 1.35)
     left.set_ylabel(words.say("plot.loss_short"))

@@ -1,54 +1,71 @@
-"""What a reader may play with: the state that stands on the page before any touch, computed here."""
+"""What a reader may play with: how it gets its words, its data and its place on the page.
 
-from specledger.reporting import findings
-from specledger.reporting.document import Control, Explorable, Outcome
-from specledger.reporting.formats import known, number, times
+Each explorable is a block built here or in a module explorables_*.py, a template, and a script of the same name
+in workflow/report/explorables. The template shows the state before any touch, so that the page is complete without
+a script; the script shows the same state by the same numbers.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+
+from jinja2.utils import htmlsafe_json_dumps
+from markupsafe import Markup
+
+from specledger.reporting import formats
+from specledger.reporting.document import Explorable, Outcome
+from specledger.reporting.formats import known
 from specledger.reporting.inline import Span
-from specledger.reporting.study import Study
 from specledger.reporting.wording import Wording
-from specledger.theory.speculation import best_gamma, expected_tokens_per_round, walltime_speedup
 
-GAMMAS = tuple(range(1, 13))
-ALPHA, COST = 0.7, 0.2  # where nothing was measured
+FOLDER = "explorables"
+STYLES = (f"{FOLDER}/explorables.css",)
+SCRIPTS = tuple(
+    f"{FOLDER}/{name}.js"
+    for name in "common theory sampling tables mask rule speedup module sample ledger waterfall battery seeds".split()
+)
+FILTERS = {
+    name: getattr(formats, name)
+    for name in "number whole small scientific times percent milliseconds interval symbol visible".split()
+}
+FILTERS["raised"] = lambda power: str(power).translate(formats.SUPERSCRIPTS)
+OWN = ("title", "lead")  # what Python says; all else goes to template and script
 
 
-def speedup(study: Study, words: Wording) -> Explorable:
-    """Eq. (1) and Theorem 3.8 under three sliders, set to the draft model's (else the best) measured row."""
-    rows = [row for row in study.tables["ledger"].rows if known(row["alpha"]) and known(row["c"])]
-    drafts = [row for row in rows if row["drafter"] == "draft"] or rows
-    row = max(drafts, key=lambda row: row["speedup"] or 0.0, default=None)
-    alpha = round(row["alpha"], 2) if row else ALPHA
-    cost = min(1.0, round(row["c"], 2)) if row else COST
-    gamma = min(row["gamma"], GAMMAS[-1]) if row else GAMMAS[3]
-    key = "explorables.speedup"
-    space = (Span(kind="text", text=" "),)
-    start = space + words.spans(f"{key}.measured", **findings.method_names(words, row)) if row else ()
-    settings = (("alpha", 0, 1, 0.01, alpha, 2), ("c", 0, 1, 0.01, cost, 2), ("gamma", 1, GAMMAS[-1], 1, gamma, 0))
-    best = best_gamma(alpha, cost, GAMMAS)
-    outcomes = {
-        "eq1": number(expected_tokens_per_round(alpha, gamma), 2),
-        "theorem38": times(walltime_speedup(alpha, gamma, cost)),
-        "best": f"{best} ({times(walltime_speedup(alpha, best, cost))})",
-    }
+def block(
+    name: str,
+    words: Wording,
+    data: Mapping[str, object],
+    *,
+    lead: tuple[Span, ...] | None = None,
+    names: Mapping[str, Iterable[str]] | None = None,
+    outcomes: Mapping[str, str] | None = None,
+    **fields: object,
+) -> Explorable:
+    """An explorable with its texts and those of `names` (kind: keys); an outcome's label is the text of its key."""
+    key = f"explorables.{name}"
+    texts = {one: " ".join(text.split()) for one, text in words.raw(key).items() if one not in OWN}
+    for kind, keys in (names or {}).items():
+        texts |= {f"{kind}_{one}": words.name(kind, one) for one in keys}
     return Explorable(
-        name="speedup",
+        name=name,
         title=words.say(f"{key}.title"),
-        lead=words.spans(f"{key}.lead") + start,
-        controls=tuple(
-            Control(
-                id=name,
-                label=words.say(f"{key}.{name}"),
-                least=str(least),
-                most=str(most),
-                step=str(step),
-                value=str(value),
-                text=number(value, decimals),
-            )
-            for name, least, most, step, value, decimals in settings
-        ),
+        lead=words.spans(f"{key}.lead") if lead is None else lead,
+        words=texts,
+        data=data,
         outcomes=tuple(
-            Outcome(id=name, label=words.say(f"{key}.{name}"), text=text) for name, text in outcomes.items()
+            Outcome(id=one, label=texts[one], text=text or formats.MISSING) for one, text in (outcomes or {}).items()
         ),
-        values=tuple(walltime_speedup(alpha, one, cost) for one in GAMMAS),
-        chosen=gamma,
+        **fields,
     )
+
+
+def rounded(value: float | None, digits: int = 6) -> float | None:
+    """A number to so many significant digits, None where it is missing: the page carries no more than it shows."""
+    return float(f"{value:.{digits}g}") if known(value) else None
+
+
+def packed(shown: Explorable) -> Markup:
+    """Words and data as JSON that may stand inside a <script>; the same bytes for the same content."""
+    content = {"words": dict(shown.words), "data": shown.data}
+    options = {"sort_keys": True, "allow_nan": False, "ensure_ascii": False, "separators": (",", ":")}
+    return htmlsafe_json_dumps(content, dumps=json.dumps, **options)

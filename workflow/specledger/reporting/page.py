@@ -10,13 +10,12 @@ from markupsafe import Markup
 
 from specledger.foundation.records import write_text
 from specledger.reporting.document import Download
+from specledger.reporting.explorables import FILTERS, SCRIPTS, STYLES, packed
 from specledger.reporting.formulas import formula_svg
 from specledger.reporting.report import build
 from specledger.reporting.svg import inlined
 from specledger.reporting.wording import TEMPLATES
 
-STYLES = ("page.css", "explorables/explorables.css")
-SCRIPTS = ("explorables/tables.js", "explorables/speedup.js")
 MAX_EMBEDDED = 300_000  # bytes of CSV that the page carries; what is beyond is named by its path
 
 
@@ -54,7 +53,7 @@ def links(downloads: tuple[Download, ...], results: Path) -> tuple[Link, ...]:
 
 
 def _environment() -> Environment:
-    return Environment(
+    environment = Environment(
         loader=FileSystemLoader(TEMPLATES, encoding="utf-8"),
         autoescape=True,
         trim_blocks=True,
@@ -62,6 +61,8 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         keep_trailing_newline=True,
     )
+    environment.filters |= {**FILTERS, "packed": packed}
+    return environment
 
 
 def _formula(name: str) -> Markup:
@@ -88,7 +89,7 @@ def render(results: Path, figures: Path, provenance: Mapping, output: Path) -> N
             pictures={name: Markup(inlined(svg, name)) for name, svg in study.figures.items()},
             formula=_formula,
             meanings={f"#word-{word.id}": word.plain for word in document.glossary},
-            style=Markup("\n").join(_files(STYLES)),
+            style=Markup("\n").join(_files(("page.css", *STYLES))),
             scripts=_files(SCRIPTS),
         )
     )

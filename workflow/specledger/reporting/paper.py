@@ -40,7 +40,8 @@ def _jsonable(value: object) -> object:
     if isinstance(value, bytes):
         return None
     if dataclasses.is_dataclass(value):
-        return {field.name: _jsonable(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        fields = [field.name for field in dataclasses.fields(value) if field.metadata.get("paper", True)]
+        return {name: _jsonable(getattr(value, name)) for name in fields}
     if isinstance(value, Mapping):
         return {key: _jsonable(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):

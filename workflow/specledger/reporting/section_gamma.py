@@ -1,6 +1,6 @@
 """How many to guess: the formulas, what a round yields, why eq. (1) misses it, and the clock."""
 
-from specledger.reporting import explorables, findings, findings_rates, views_claims, views_ledger, views_rates
+from specledger.reporting import explorables_speedup, findings, findings_rates, views_claims, views_ledger, views_rates
 from specledger.reporting.builder import Builder
 from specledger.reporting.document import Block, Section
 
@@ -13,7 +13,7 @@ def _formulas(make: Builder) -> tuple[Block, ...]:
         make.formula("theorem38"),
         make.text("sections.gamma.cost"),
         make.formula("cost_model"),
-        explorables.speedup(make.study, make.words),
+        explorables_speedup.speedup(make.study, make.words),
     )
 
 

@@ -1,6 +1,6 @@
 """Would a fault show? The evidence that the distribution is kept, and that the tests could have told."""
 
-from specledger.reporting import findings_proof, views_proof
+from specledger.reporting import explorables_proof, findings_proof, views_proof
 from specledger.reporting.builder import Builder
 from specledger.reporting.document import Section, Text
 
@@ -29,6 +29,7 @@ def proof(make: Builder) -> Section:
         views_proof.sequences(study, words),
         said("controls"),
         said(*findings_proof.controls_text(study)),
+        explorables_proof.battery(study, words),
         views_proof.controls(study, words),
         said("alarms", "alarms_inside" if summary["false_alarms_inside"] else "alarms_outside"),
         views_proof.false_alarms(study, words),

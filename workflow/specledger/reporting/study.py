@@ -6,6 +6,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from specledger.foundation.errors import UserError
+from specledger.reporting.played import Played, read_played
 from specledger.reporting.tables import Row, Table, read_object, read_tables, require
 
 FIGURES = (
@@ -25,7 +26,7 @@ PROVENANCE_KEYS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Study:
-    """The tables, the summary, the corpus' record, one seed's positions and sample, figures, provenance."""
+    """Tables, summary, the corpus' record, one seed's positions and sample, figures, provenance, and played files."""
 
     results: Path
     tables: Mapping[str, Table]
@@ -35,6 +36,7 @@ class Study:
     sample: Mapping
     figures: Mapping[str, str]
     provenance: Mapping
+    played: Played
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -95,4 +97,5 @@ def load(results: Path, figures: Path, provenance: Mapping) -> Study:
         sample=checked(read_object(sample_path), ("prompt", "tokens", "engine"), sample_path),
         figures=MappingProxyType({name: require(path).read_text(encoding="utf-8") for name, path in paths.items()}),
         provenance=checked(provenance, PROVENANCE_KEYS, "provenance of the report"),
+        played=read_played(results, tuple(tables["seeds"].values("seed"))),
     )

@@ -9,7 +9,7 @@ from specledger.reporting.tables import Row
 from specledger.reporting.views import columns, count, grouped, largest, least, mean, named, num, plainly, view
 from specledger.reporting.wording import Wording
 
-MOST_ROWS = 96
+MOST_ROWS = 64
 
 
 def _resamples(study: Study) -> dict[str, str]:

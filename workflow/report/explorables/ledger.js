@@ -1,0 +1,105 @@
+// Opens a row of the ledger, narrows the table to an engine or a drafter, and keeps its order in the URL.
+const { open, state, number, times, interval, milliseconds, raised, say, element, among, known, tables } = globalThis.specledger;
+const page = open("ledger");
+const table = document.querySelector("#ledger-ledger table");
+
+function start({ form, data, words }) {
+  const fields = form.elements;
+  const rows = [...table.tBodies[0].rows].sort((a, b) => a.dataset.place - b.dataset.place);
+  let chosen = data.row;
+
+  function link(row, name, how, text) {
+    return element("li", { class: name === "speedup" && "measured" }, element("b", {}, words[name]), " ",
+      element("span", { class: "how" }, how), " ",
+      element("span", { class: "track", style: `--value:${row[name] ?? 0}` }, element("i")), " ",
+      element("output", { "data-value": name }, text));
+  }
+
+  function chain(row, plain) {
+    if (row.drafter === "none") return [element("li", { class: "alone" }, words.plain)];
+    const values = {
+      alpha: number(row.alpha, 3), gamma: row.gamma, power: raised(row.gamma + 1), positions: row.gamma + 1,
+      c: number(row.c, 3), v: number(row.v, 2), overhead: number(row.overhead, 2), tokens: number(row.tokens_per_round, 2),
+      eq1: number(row.eq1, 2), wall: number(row.wall_s, 3), plain_wall: number(plain?.wall_s, 3),
+    };
+    const how = (name) => say(words[`${name}_how`], values);
+    const spread = interval(row.speedup_lo, row.speedup_hi, (value) => number(value, 2));
+    return [
+      element("li", {}, element("b", {}, words.eq1), " ", element("span", { class: "how" }, how("eq1")), " ",
+        element("output", { "data-value": "eq1" }, number(row.eq1, 2))),
+      ...["theorem38", "cost_model", "cost_model_overhead"]
+        .filter((name) => name !== "cost_model_overhead" || known(row[name]))
+        .map((name) => link(row, name, how(name), times(row[name]))),
+      link(row, "speedup", how("speedup"), [times(row.speedup), spread].filter(Boolean).join(" ")),
+    ];
+  }
+
+  const named = (row, part) => say(words.part, { name: words[`part_${part}`], seconds: milliseconds(row.parts[part]) });
+
+  function stack(row, label, longest) {
+    const parts = data.parts.filter((part) => row.parts[part]).map((part) =>
+      element("i", { class: `part-${part}`, style: `--seconds:${row.parts[part]}`, title: named(row, part) }));
+    return element("p", { class: "stack" }, element("span", {}, label), " ",
+      element("span", { class: "parts", style: `--longest:${longest}` }, ...parts));
+  }
+
+  function show() {
+    const row = data.rows[chosen];
+    const plain = data.rows[data.plain[row.engine]];
+    const [engine, drafter] = [words[`engine_${row.engine}`], words[`drafter_${row.drafter}`]];
+    const isPlain = row.drafter === "none";
+    form.querySelector("h4").textContent = say(isPlain ? words.heading_plain : words.heading, { engine, drafter, gamma: row.gamma });
+    const list = form.querySelector(".chain");
+    const ends = [row.theorem38, row.cost_model, row.cost_model_overhead, row.speedup_hi ?? row.speedup, 1];
+    list.style.setProperty("--top", Math.max(...ends.map((value) => value ?? 0)));
+    list.replaceChildren(...chain(row, plain));
+    const longest = Math.max(row.wall_s ?? 0, plain?.wall_s ?? 0);
+    const key = data.parts.filter((part) => row.parts[part]).map((part) => element("li", { class: `part-${part}` }, named(row, part)));
+    form.querySelector(".stacks").replaceChildren(...[
+      stack(row, words.this, longest), plain && !isPlain ? stack(plain, words.base, longest) : null,
+      element("ul", { class: "key" }, ...key),
+    ].filter(Boolean));
+    rows.forEach((one, at) => {
+      one.classList.toggle("opened", at === chosen);
+      one.cells[0].querySelector("button").setAttribute("aria-pressed", String(at === chosen));
+    });
+  }
+
+  function keep() {
+    const sorted = tables.order(table);
+    state.keep("ledger", [chosen, fields.engine.value, fields.drafter.value, sorted?.column ?? "", sorted?.direction ?? ""]);
+  }
+
+  function narrow() {
+    const { engine, drafter } = fields;
+    tables.filter(table, "methods", (row) => {
+      const found = data.rows[row.dataset.place];
+      return (!engine.value || found.engine === engine.value) && (!drafter.value || found.drafter === drafter.value);
+    });
+  }
+
+  rows.forEach((row, at) => {
+    const button = element("button", { type: "button", class: "open", "aria-controls": "ledger-opened" });
+    button.append(...row.cells[0].childNodes);
+    row.cells[0].append(button);
+    row.addEventListener("click", () => {
+      chosen = at;
+      show();
+      form.querySelector("[role=status]").textContent = form.querySelector("h4").textContent;
+      keep();
+    });
+  });
+  form.addEventListener("change", () => { narrow(); keep(); });
+  table.addEventListener("sorted", keep);
+  show();
+  state.register("ledger", ([at, engine, drafter, column, direction]) => {
+    if (data.rows[at]) chosen = Number(at);
+    fields.engine.value = among(engine, [...fields.engine.options].map((one) => one.value), "");
+    fields.drafter.value = among(drafter, [...fields.drafter.options].map((one) => one.value), "");
+    if (column !== undefined && column !== "") tables.sort(table, Number(column), direction);
+    narrow();
+    show();
+  });
+}
+
+if (page && table) start(page);
