@@ -5,7 +5,8 @@ import random
 import numpy as np
 import torch
 from specledger.corpus.text import Corpus, Vocabulary, split_point
-from specledger.decoding.drafters import DraftModel, MTPDrafter, NGramDrafter
+from specledger.decoding.counted import NGramDrafter
+from specledger.decoding.drafters import DraftModel, MTPDrafter
 from specledger.models.llama import Llama, LlamaConfig, initialise
 from specledger.models.mtp import MTPModule
 from specledger.models.ngram import NGram

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from small import drafters_of, sizes, tiny_llama
-from specledger.decoding import loops
+from specledger.decoding import judging
 from specledger.decoding.drafters import DraftModel
 from specledger.decoding.engines import engine
 from specledger.decoding.loops import autoregressive, speculative
@@ -118,7 +118,7 @@ def test_gamma_at_the_end_of_its_range():
 
 
 def test_unknown_engine():
-    with pytest.raises(ValueError, match="engine must be one of recompute, cached, got turbo"):
+    with pytest.raises(ValueError, match="engine must be one of recompute, cached, compiled, got turbo"):
         engine("turbo")
 
 
@@ -214,10 +214,10 @@ def accept_a_little_more(p, q, tokens, accept, extra):
     return honest_verify(p, q, tokens, accept * 0.7, extra)
 
 
-honest_verify = loops.verify
+honest_verify = judging.verify
 
 
 @pytest.mark.parametrize("broken", [bonus_from_the_row_before, accept_a_little_more])
 def test_the_law_test_has_teeth(broken, monkeypatch):
-    monkeypatch.setattr(loops, "verify", broken)
+    monkeypatch.setattr(judging, "verify", broken)
     assert law_p_value("recompute", "ngram", 2) < 1e-6

@@ -1,17 +1,21 @@
 """The experiments write the columns that the analysis reads, in the order and with the counts they claim."""
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from small import drafters_of, sizes, tiny_llama
-from specledger.analysis.raw import CONTEXT_COLUMNS, FORWARD_COLUMNS, GREEDY_COLUMNS, PREFIX_COLUMNS, RUN_COLUMNS
-from specledger.decoding.counts import Generated, Round
+from specledger.analysis.raw import CONTEXT_COLUMNS, GREEDY_COLUMNS, PREFIX_COLUMNS, RUN_COLUMNS
+from specledger.decoding.counts import PHASES, Generated, Round
 from specledger.decoding.engines import engine
 from specledger.experiments import checks, forward_costs
 from specledger.experiments.acceptance import choose_positions, judge, simulate
+from specledger.experiments.agreement import agreement_rows, margin
 from specledger.experiments.cast import Cast
 from specledger.experiments.contexts import context_rows
-from specledger.experiments.sweep import measure, methods_of, readings, round_rows, token_kinds
-from specledger.sampling.distributions import Sampling
+from specledger.experiments.sweep import Method, measure, methods_of, readings, round_rows, token_kinds
+from specledger.sampling.distributions import Sampling, distribution
 from specledger.sampling.uniforms import Uniforms
 from specledger.sampling.verify import acceptance_probability
 
@@ -117,46 +121,60 @@ def test_positions_have_a_whole_context_before_them():
     assert len(others) == 200 - 24 - 40 and not set(others) & set(positions)
 
 
+def swept(methods, **how):
+    shared = {"count": 10, "repeats": 3, "sampling": Sampling(), "seed": 4, "after_each": lambda: None} | how
+    return list(measure(CAST, methods, [1, 2, 3], **shared))
+
+
 def test_sweep_rows():
     methods, done = methods_of(ENGINES, GAMMAS), []
-    found = list(
-        measure(
-            CAST, methods, [1, 2, 3], count=10, repeats=3, warmup=2, sampling=Sampling(), seed=4,
-            after_each=lambda: done.append(1),
-        )
-    )  # fmt: skip
-    rows = [row for row, _ in found]
-    for row, text in found:
+    found = swept(methods, after_each=lambda: done.append(1))
+    for method, row, text in found:
         rounds = round_rows(row, text)
         assert len(rounds) == (0 if row["drafter"] == "none" else row["rounds"])
         assert sum(r["accept_len"] for r in rounds) == row["accepted"]
         assert all(len(r["accept_probs"].split()) == r["drafted"] for r in rounds)
-    assert set(RUN_COLUMNS) <= set(rows[0])
-    assert len(rows) == len(done) == 3 * len(methods) == 3 * 2 * (1 + 4)
+        assert (method.copy, method.clocked) == (row["copy"], row["clocked"])
+    rows = [row for _, row, _ in found]
+    assert {*RUN_COLUMNS} <= set(rows[0])
+    # Of each engine: plain decoding, four methods, plain once more, and two runs without clocks.
+    assert len(rows) == len(done) == 3 * len(methods) == 3 * 2 * (1 + 4 + 3)
     orders = []
     for repeat in (1, 2, 3):
         block = [row for row in rows if row["repeat"] == repeat]
         assert [row["order"] for row in block] == list(range(1, len(methods) + 1))
-        orders.append([(row["engine"], row["drafter"], row["gamma"]) for row in block])
-    assert all(sorted(order) == sorted(orders[0]) for order in orders)
-    assert orders[0] != orders[1] != orders[2]  # 10! orders: equal ones have odds of 1e-6
+        orders.append([(row["engine"], row["drafter"], row["gamma"], row["copy"], row["clocked"]) for row in block])
+    assert all(sorted(order) == sorted(orders[0]) and len(set(order)) == len(order) for order in orders)
+    assert orders[0] != orders[1] != orders[2]  # 16! orders: equal ones have odds of 1e-13
     for row in rows:
         assert row["tokens"] == 10 == row["accepted"] + row["rounds"] and row["seed"] == 4
         assert row["context_rule"] == {"recompute": "window", "cached": "sliding"}[row["engine"]]
-        parts = sum(row[f"{part}_s"] for part in ("draft", "verify", "accept", "other"))
-        assert parts == pytest.approx(row["wall_s"]) and row["other_s"] >= 0
+        parts = [row[f"{part}_s"] for part in (*PHASES, "other")]
+        if row["clocked"]:
+            assert sum(parts) == pytest.approx(row["wall_s"]) and row["other_s"] >= 0
+        else:
+            assert parts == [None] * 6 and row["wall_s"] > 0
         if row["drafter"] == "none":
             assert (row["gamma"], row["drafted"], row["draft_forwards"], row["target_forwards"]) == (0, 0, 0, 10)
 
 
+def test_runs_that_test_the_clock_write_the_same_text():
+    texts = {
+        (m.drafter, m.copy, m.clocked): text.tokens for m, _, text in swept(methods_of(ENGINES[1:], {"ngram": [2]}))
+    }
+    assert texts["none", 0, True] == texts["none", 1, True] == texts["none", 0, False]
+    assert texts["ngram", 0, True] == texts["ngram", 0, False]
+
+
 def test_repeats_and_seeds_have_texts_of_their_own():
     methods = methods_of(ENGINES[1:], {"draft": [2]})
-    how = {"count": 40, "repeats": 4, "warmup": 1, "sampling": Sampling(), "after_each": lambda: None}
-    rounds = {
-        seed: [r["rounds"] for r, _ in measure(CAST, methods, [1], seed=seed, **how) if r["drafter"] == "draft"]
+    rounds = [
+        row["rounds"]
         for seed in (1, 2)
-    }
-    assert len(set(rounds[1] + rounds[2])) > 2
+        for _, row, _ in swept(methods, seed=seed, count=40, repeats=4)
+        if row["drafter"] == "draft"
+    ]
+    assert len(set(rounds)) > 2
 
 
 def text_by_hand() -> Generated:
@@ -175,8 +193,8 @@ def test_readings_by_hand():
     found = readings(text_by_hand(), 2)
     assert found == {
         "rounds": 3, "target_forwards": 3, "draft_forwards": 4, "tokens": 6, "drafted": 4, "examined": 4,
-        "accepted": 3, "full_rounds": 1, "wall_s": 1.0, "draft_s": 0.25, "verify_s": 0.5, "accept_s": 0.125,
-        "other_s": 0.125,
+        "accepted": 3, "full_rounds": 1, "wall_s": 1.0, "draft_s": 0.25, "catch_up_s": None, "verify_s": 0.5,
+        "accept_s": 0.125, "sync_s": None, "other_s": 0.125,
     }  # fmt: skip
 
 
@@ -188,11 +206,57 @@ def test_token_kinds_by_hand():
     ]  # fmt: skip
 
 
-def test_forward_costs(monkeypatch):
+def test_costs_of_pieces(monkeypatch):
     monkeypatch.setattr(forward_costs, "MIN_RUN_S", 0.002)
-    rows = list(forward_costs.cost_rows(CAST, ENGINES, GAMMAS, TOKENS[:48].tolist(), threads=1))
-    assert {*FORWARD_COLUMNS} - {"seed"} <= set(rows[0])
-    found = [(row["engine"], row["model"], row["positions"]) for row in rows]
-    expected = [("target", 1), ("target", 2), ("target", 3), ("target", 4), ("draft", 1), ("ngram", 1), ("mtp", 1)]
+    places = [TOKENS[:40].tolist(), TOKENS[:48].tolist()]
+    how = {"sampling": Sampling(), "threads": 1}
+    rows = list(forward_costs.cost_rows(CAST, ENGINES, GAMMAS, places, **how))
+    found = [(row["engine"], row["part"], row["drafter"], row["gamma"], row["positions"]) for row in rows]
+    forwards = [("forward", "none", gamma, gamma + 1) for gamma in (0, 1, 2, 3)]
+    methods = [
+        (part, name, gamma, 1) for name, gammas in GAMMAS.items() for gamma in gammas for part in ("propose", "round")
+    ]
+    expected = [*forwards, ("round", "none", 0, 1), *methods]
     assert found == [(name, *what) for name in ("recompute", "cached") for what in expected]
     assert all(0 < row["seconds_lo"] <= row["seconds"] <= row["seconds_hi"] for row in rows)
+    totals = {
+        part: sum(row["seconds"] for row in rows if row["part"] == part and row["gamma"])
+        for part in ("propose", "round")
+    }
+    assert totals["round"] > totals["propose"]
+
+
+def test_the_margin_of_a_plain_text_is_that_of_its_draw():
+    """The uniform of token 5 against the sums of p there."""
+    method = Method(engine=ENGINES[1], drafter="none", gamma=0)
+    shared = {"count": 9, "sampling": Sampling()}
+    text = method.decode(CAST, [1, 2, 3], uniforms=Uniforms("m"), **shared).tokens
+    uniform = Uniforms("m").extra.random(9)[5]
+    session = ENGINES[1].open(CAST.target, 20)
+    p_V = distribution(session.forward([1, 2, 3, *text[:5]], rows=1).logits_TV[0].numpy(), Sampling())
+    expected = np.abs(np.cumsum(p_V)[:-1] - uniform).min()
+    assert margin(CAST, method, [1, 2, 3], 5, uniforms=Uniforms("m"), **shared) == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize(("drafter", "gamma"), [("draft", 2), ("ngram", 3), ("mtp", 1)])
+def test_agreement_tells_where_texts_part(drafter, gamma):
+    """Cached texts, one of them altered at one place and said to come from another engine of the rule."""
+    method = Method(engine=ENGINES[1], drafter=drafter, gamma=gamma)
+    (_, row, text), *_ = swept([method], repeats=1, count=20)
+    other = SimpleNamespace(name="compiled", context_rule="sliding", static=True)
+    tokens = [*text.tokens[:7], (text.tokens[7] + 1) % 7, *text.tokens[8:]]
+    pairs = [
+        (method, row, text),
+        (replace(method, engine=other), row | {"engine": "compiled"}, replace(text, tokens=tokens)),
+    ]
+    how = {"count": 20, "sampling": Sampling()}
+    (found,) = agreement_rows(CAST, pairs, [1, 2, 3], **how)
+    assert (found["engine"], found["reference"], found["identical"], found["first_divergence"]) == (
+        "compiled",
+        "cached",
+        False,
+        7,
+    )
+    assert 0 < found["margin"] < 0.5
+    (same,) = agreement_rows(CAST, [pairs[0], (*pairs[1][:2], text)], [1, 2, 3], **how)
+    assert same["identical"] and same["first_divergence"] is None and same["margin"] is None

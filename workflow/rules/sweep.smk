@@ -5,7 +5,15 @@ rule sweep:
     output:
         [
             RESULTS / "sweep" / "{seed}" / name
-            for name in ("runs.csv", "rounds.csv", "forwards.csv", "sample.json", "certificate.json")
+            for name in (
+                "runs.csv",
+                "rounds.csv",
+                "forwards.csv",
+                "agreement.csv",
+                "engines.csv",
+                "sample.json",
+                "certificate.json",
+            )
         ],
     log:
         LOGS / "sweep" / "{seed}.log",

@@ -29,7 +29,13 @@ def begin(options) -> tuple[dict, Corpus, Cast]:
     return (
         settings,
         corpus,
-        load_cast(mtp=options.mtp, draft=options.draft, ngram=options.ngram, device=device),
+        load_cast(
+            mtp=options.mtp,
+            draft=options.draft,
+            ngram=options.ngram,
+            device=device,
+            drafting=settings.get("drafting"),
+        ),
     )
 
 

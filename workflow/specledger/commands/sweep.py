@@ -8,8 +8,12 @@ from pathlib import Path
 
 from specledger.commands import measuring
 from specledger.decoding.engines import engine
+from specledger.decoding.steps import NotCompiled
+from specledger.decoding.steps import why_not as not_compiled
+from specledger.experiments.agreement import agreement_rows
+from specledger.experiments.cast import Cast
 from specledger.experiments.forward_costs import cost_rows
-from specledger.experiments.sweep import Method, measure, methods_of, round_rows, token_kinds
+from specledger.experiments.sweep import Method, measure, methods_of, round_rows, token_kinds, warm_up
 from specledger.foundation.devices import describe
 from specledger.foundation.progress import Progress
 from specledger.foundation.records import write_json, write_rows
@@ -17,6 +21,7 @@ from specledger.sampling.distributions import Sampling
 from specledger.sampling.uniforms import Uniforms
 
 SAMPLE_TOKENS = 240
+COST_PLACES = 4
 
 add_arguments = measuring.add_arguments
 
@@ -37,36 +42,69 @@ def alone_on_the_machine(log):
 def run(options, log) -> None:
     settings, corpus, cast = measuring.begin(options)
     sampling = Sampling(**settings["sampling"])
-    engines = [engine(name) for name in settings["engines"]]
-    methods = methods_of(engines, settings["gammas"])
     prompt = corpus.prompt.tolist()
     machine = {"device": describe(cast.target.lm_head.weight.device), "threads": settings["threads"]}
-    total = len(methods) * settings["repeats"]
-    label = f"sweep seed {options.seed}"
-    with alone_on_the_machine(log), Progress(label, total, log, unit="text") as progress:
-        runs = measure(
-            cast,
-            methods,
-            prompt,
-            count=settings["tokens"],
-            repeats=settings["repeats"],
-            warmup=settings["warmup_tokens"],
-            sampling=sampling,
-            seed=options.seed,
-            after_each=progress.advance,
-        )
-        texts, rounds = [], []
-        for row, text in runs:
-            texts.append({**row, **machine})
-            rounds += round_rows(row, text)
-        write_rows(options.output / "runs.csv", texts)
-        write_rows(options.output / "rounds.csv", rounds)
-        tokens = corpus.validation[: 2 * cast.target.config.context].tolist()
-        costs = cost_rows(cast, engines, settings["gammas"], tokens, threads=settings["threads"])
-        costs = [{"seed": options.seed, **row, **machine} for row in costs]
-        write_rows(options.output / "forwards.csv", costs)
-    write_json(options.output / "sample.json", sample(cast, corpus, engines[-1], sampling, options.seed))
+    with alone_on_the_machine(log):
+        shared = {"count": settings["warmup_tokens"], "sampling": sampling, "seed": options.seed}
+        engines, told = usable_engines(cast, settings["engines"], settings["gammas"], prompt, log=log, **shared)
+        methods = methods_of(engines, settings["gammas"])
+        texts = timed_texts(cast, methods, prompt, settings, options.seed, log)
+        tokens = corpus.validation[: COST_PLACES * 2 * cast.target.config.context].tolist()
+        places = [tokens[: len(tokens) * (n + 1) // COST_PLACES] for n in range(COST_PLACES)]
+        costs = cost_rows(cast, engines, settings["gammas"], places, sampling=sampling, threads=settings["threads"])
+        write_rows(options.output / "forwards.csv", [{"seed": options.seed, **row, **machine} for row in costs])
+    counted = [(method, row, text) for method, row, text in texts if method.counts]
+    write_rows(options.output / "runs.csv", [{**row, **machine} for _, row, _ in texts])
+    write_rows(options.output / "rounds.csv", [line for _, row, text in counted for line in round_rows(row, text)])
+    found = agreement_rows(cast, counted, prompt, count=settings["tokens"], sampling=sampling)
+    write_rows(options.output / "agreement.csv", list(found))
+    write_rows(options.output / "engines.csv", [{"seed": options.seed, **row} for row in told])
+    shown = next(executed for executed in reversed(engines) if not executed.static)
+    write_json(options.output / "sample.json", sample(cast, corpus, shown, sampling, options.seed))
     measuring.certify(options, settings, cast)
+
+
+def timed_texts(cast: Cast, methods: list[Method], prompt: list[int], settings: dict, seed: int, log) -> list:
+    """Every text of the sweep, with its method and its row."""
+    sampling, total = Sampling(**settings["sampling"]), len(methods) * settings["repeats"]
+    with Progress(f"sweep seed {seed}", total, log, unit="text") as progress:
+        return list(
+            measure(
+                cast,
+                methods,
+                prompt,
+                count=settings["tokens"],
+                repeats=settings["repeats"],
+                sampling=sampling,
+                seed=seed,
+                after_each=progress.advance,
+            )
+        )
+
+
+def usable_engines(
+    cast: Cast, names: list[str], gammas: dict, prompt: list[int], *, log, **warming
+) -> tuple[list, list[dict]]:
+    """The engines that run here, warm, and a row on each; one that can't be compiled is told of and left out."""
+    found, rows = [], []
+    for name in names:
+        executed, why = engine(name), None
+        if executed.static:
+            why = not_compiled(cast.target.lm_head.weight.device)
+            if why is None:
+                log.say(f"sweep: compiling for engine {name}; its seconds are counted apart")
+        if why is None:
+            try:
+                warm_up(cast, methods_of([executed], gammas), prompt, **warming)
+            except NotCompiled as error:
+                why = str(error)
+        if why is None:
+            found.append(executed)
+        else:
+            log.say(f"sweep: engine {name} is left out: {why}")
+        compile_s = executed.compile_s if executed.static else 0.0
+        rows.append({"engine": name, "available": why is None, "why": why, "compile_s": compile_s})
+    return found, rows
 
 
 def sample(cast, corpus, executed, sampling: Sampling, seed: int) -> dict:

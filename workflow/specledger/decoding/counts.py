@@ -2,11 +2,15 @@
 
 import time
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import NamedTuple
+
+import numpy as np
+import torch
 
 from specledger.foundation.devices import synchronize
 
-PHASES = ("draft", "verify", "accept")
+PHASES = ("draft", "catch_up", "verify", "accept", "sync")
 
 
 class Round(NamedTuple):
@@ -22,25 +26,64 @@ class Round(NamedTuple):
 
 
 class Clock:
-    """Seconds by phase of one generation; on a GPU each reading waits for the device first."""
+    """Seconds by phase of one generation.
 
-    def __init__(self, device):
-        self.device = device
-        self.seconds = dict.fromkeys(PHASES, 0.0)
+    On a GPU a reading is an event in the device's queue, so that the host needn't wait for it; the time between
+    two events includes the device's waiting for work. `clocked` False reads the beginning and the end alone.
+    A drafter that must take in tokens besides the newest does so in its first forward: what such proposals take
+    longer than the others of the text, in the median, is given to `catch_up`.
+    """
+
+    def __init__(self, device: torch.device, clocked: bool = True):
+        self.device, self.clocked = device, clocked
+        self.phases: list[str] = []
+        self.caught_up: list[bool] = []
         synchronize(device)
-        self.start = self.last = time.perf_counter()
+        self.start = time.perf_counter()
+        self.read = _event if device.type == "cuda" else time.perf_counter
+        self.marks = [self.read()] if clocked else []
 
     def lap(self, phase: str) -> None:
         """Give the time since the last reading to `phase`."""
-        if self.device.type == "cuda":
-            synchronize(self.device)
-        now = time.perf_counter()
-        self.seconds[phase] += now - self.last
-        self.last = now
+        if self.clocked:
+            self.marks.append(self.read())
+            self.phases.append(phase)
 
-    def total(self) -> float:
+    def lap_draft(self, caught_up: int) -> None:
+        """A proposal was made, with so many tokens taken in besides the newest."""
+        if self.clocked:
+            self.lap("draft")
+            self.caught_up.append(caught_up > 0)
+
+    def stop(self) -> tuple[float, dict[str, float]]:
+        """Seconds of the whole, and by phase where they were clocked; what no reading covers is in neither phase."""
         synchronize(self.device)
-        return time.perf_counter() - self.start
+        wall_s = time.perf_counter() - self.start
+        if not self.clocked:
+            return wall_s, {}
+        laps = np.array([_between(a, b) for a, b in pairwise(self.marks)])
+        phases = np.array(self.phases, dtype=object)
+        seconds = {phase: float(laps[phases == phase].sum()) for phase in PHASES}
+        extra = _extra(laps[phases == "draft"], np.array(self.caught_up, dtype=bool))
+        return wall_s, seconds | {"draft": seconds["draft"] - extra, "catch_up": extra}
+
+
+def _event():
+    event = torch.cuda.Event(enable_timing=True)
+    event.record()
+    return event
+
+
+def _between(a, b) -> float:
+    return b - a if isinstance(a, float) else a.elapsed_time(b) / 1000
+
+
+def _extra(drafts: np.ndarray, caught_up: np.ndarray) -> float:
+    """What proposals that caught up took longer than the rest; 0 where there is nothing to compare."""
+    if caught_up.all() or not caught_up.any():
+        return 0.0
+    longer = np.median(drafts[caught_up]) - np.median(drafts[~caught_up])
+    return float(max(0.0, longer) * caught_up.sum())
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,26 +9,17 @@ from typing import Protocol
 
 import numpy as np
 
-from specledger.decoding.engines import Engine, Output
+from specledger.decoding.engines import Engine
+from specledger.decoding.proposals import LaidOut, Output, Proposal, no_proposal
 from specledger.models.llama import Llama
 from specledger.models.mtp import MTPModule
-from specledger.models.ngram import NGram
 from specledger.sampling.distributions import Sampling, distribution, draw
-
-
-@dataclass(frozen=True, kw_only=True)
-class Proposal:
-    """Proposed tokens [G], the rows of q that they were drawn from [G, V], and what they cost."""
-
-    tokens: list[int]
-    probs_GV: np.ndarray
-    forwards: int
 
 
 class DrafterSession(Protocol):
     """A drafter's state while one sequence is decoded."""
 
-    def propose(self, tokens: Sequence[int], gamma: int, generator: np.random.Generator) -> Proposal:
+    def propose(self, tokens: Sequence[int], gamma: int, generator: np.random.Generator) -> Proposal | LaidOut:
         """At most `gamma` tokens to follow `tokens`."""
 
     def observe(self, output: Output, length: int) -> None:
@@ -44,79 +35,52 @@ class Drafter(Protocol):
     def open(self, engine: Engine, sampling: Sampling, capacity: int) -> DrafterSession: ...
 
 
-def one_draw(probs_V: np.ndarray, generator: np.random.Generator) -> int:
-    return int(draw(probs_V, generator.random()))
-
-
-def no_proposal(vocabulary: int) -> Proposal:
-    return Proposal(tokens=[], probs_GV=np.empty((0, vocabulary)), forwards=0)
-
-
 @dataclass(frozen=True, kw_only=True)
 class DraftModel:
-    """A small model of its own that drafts token by token (Leviathan et al. 2023)."""
+    """A small model of its own that drafts token by token (Leviathan et al. 2023).
+
+    With a `threshold` it stops after a proposal that it gave less than that probability. What is proposed
+    before decides how much is proposed, never a token's own fate, so this stays lossless.
+    """
 
     model: Llama
+    threshold: float | None = None
     name: str = "draft"
     max_gamma: int | None = None
 
-    def open(self, engine: Engine, sampling: Sampling, capacity: int) -> "DraftModelSession":
-        return DraftModelSession(self.model, engine, sampling, capacity)
+    def open(self, engine: Engine, sampling: Sampling, capacity: int) -> DrafterSession:
+        if engine.static:
+            return engine.open_draft(self.model, sampling, self.threshold)
+        return DraftModelSession(self, engine, sampling, capacity)
 
 
 class DraftModelSession:
     """Its cache follows the sequence; after a full accept its first forward also catches up one token."""
 
-    def __init__(self, model: Llama, engine: Engine, sampling: Sampling, capacity: int):
-        self.session = engine.open(model, capacity)
-        self.sampling = sampling
-        self.vocabulary = model.config.vocabulary
+    def __init__(self, drafter: DraftModel, engine: Engine, sampling: Sampling, capacity: int):
+        self.session = engine.open(drafter.model, capacity)
+        self.sampling, self.threshold = sampling, drafter.threshold or 0.0
+        self.vocabulary = drafter.model.config.vocabulary
+        self.cached, self.known = engine.context_rule == "sliding", None
 
     def propose(self, tokens: Sequence[int], gamma: int, generator: np.random.Generator) -> Proposal:
         sequence, rows = list(tokens), []
-        for _ in range(gamma):
+        for uniform in generator.random(gamma):
             logits_TV = self.session.forward(sequence, rows=1).logits_TV
             rows.append(distribution(logits_TV[0].cpu().numpy(), self.sampling))
-            sequence.append(one_draw(rows[-1], generator))
+            sequence.append(int(draw(rows[-1], uniform)))
+            if rows[-1][sequence[-1]] < self.threshold:
+                break
         if not rows:
             return no_proposal(self.vocabulary)
-        return Proposal(tokens=sequence[len(tokens) :], probs_GV=np.stack(rows), forwards=gamma)
+        behind = len(tokens) - 1 - self.known if self.cached and self.known is not None else 0
+        self.known = len(sequence) - 1
+        return Proposal(tokens=sequence[len(tokens) :], probs_GV=np.stack(rows), forwards=len(rows), caught_up=behind)
 
     def observe(self, output: Output, length: int) -> None:
         self.session.rollback(length)
-
-
-@dataclass(frozen=True, kw_only=True)
-class NGramDrafter:
-    """Counts of the training text; costs microseconds and no forward."""
-
-    ngram: NGram
-    name: str = "ngram"
-    max_gamma: int | None = None
-
-    def open(self, engine: Engine, sampling: Sampling, capacity: int) -> "NGramSession":
-        return NGramSession(self.ngram, sampling)
-
-
-class NGramSession:
-    def __init__(self, ngram: NGram, sampling: Sampling):
-        self.ngram, self.sampling = ngram, sampling
-        self.plain = sampling == Sampling()
-
-    def propose(self, tokens: Sequence[int], gamma: int, generator: np.random.Generator) -> Proposal:
-        recent, rows = list(tokens[-self.ngram.order :]), []
-        for _ in range(gamma):
-            probs_V = self.ngram.probabilities(recent)
-            if not self.plain:
-                probs_V = distribution(np.log(probs_V), self.sampling)
-            rows.append(probs_V)
-            recent.append(one_draw(probs_V, generator))
-        if not rows:
-            return no_proposal(self.ngram.vocabulary)
-        return Proposal(tokens=recent[-gamma:], probs_GV=np.stack(rows), forwards=gamma)
-
-    def observe(self, output: Output, length: int) -> None:
-        pass
+        if self.known is not None:
+            self.known = min(self.known, length)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +92,9 @@ class MTPDrafter:
     name: str = "mtp"
     max_gamma: int | None = 1
 
-    def open(self, engine: Engine, sampling: Sampling, capacity: int) -> "MTPSessionDrafter":
+    def open(self, engine: Engine, sampling: Sampling, capacity: int) -> DrafterSession:
+        if engine.static:
+            return engine.open_mtp(self.target, self.mtp, sampling)
         return MTPSessionDrafter(self.target, self.mtp, engine, sampling, capacity)
 
 
@@ -137,16 +103,18 @@ class MTPSessionDrafter:
 
     def __init__(self, target: Llama, mtp: MTPModule, engine: Engine, sampling: Sampling, capacity: int):
         self.session = engine.open_mtp(target, mtp, capacity)
-        self.sampling = sampling
+        self.sampling, self.cached = sampling, engine.context_rule == "sliding"
         self.vocabulary = target.config.vocabulary
         self.output: Output | None = None
 
     def propose(self, tokens: Sequence[int], gamma: int, generator: np.random.Generator) -> Proposal:
         if self.output is None or gamma == 0:
             return no_proposal(self.vocabulary)
+        behind = len(tokens) - 2 - self.output.first if self.cached else 0
         logits_V = self.session.forward(self.output, tokens)
         probs_V = distribution(logits_V.cpu().numpy(), self.sampling)
-        return Proposal(tokens=[one_draw(probs_V, generator)], probs_GV=probs_V[None], forwards=1)
+        token = int(draw(probs_V, generator.random()))
+        return Proposal(tokens=[token], probs_GV=probs_V[None], forwards=1, caught_up=behind)
 
     def observe(self, output: Output, length: int) -> None:
         self.output = output

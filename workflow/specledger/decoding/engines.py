@@ -2,6 +2,7 @@
 
 `recompute` (rule `window`): every forward recomputes the last `context` tokens.
 `cached` (rule `sliding`): each position looks back at most `context` positions, with a KV cache.
+`compiled` (rule `sliding`): the same with static shapes, compiled whole; see `compiled`.
 Shapes: T new positions, D width, V vocabulary.
 """
 
@@ -12,23 +13,13 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from specledger.decoding.proposals import Output
 from specledger.models.cache import KVCache
 from specledger.models.llama import Llama, rope_tables
 from specledger.models.mtp import MTPModule
 
-CONTEXT_RULES = {"recompute": "window", "cached": "sliding"}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Output:
-    """One forward: logits of its last positions, and hidden states of all that it computed.
-
-    `first` is the index in the sequence of the first row of `hidden_TD`.
-    """
-
-    logits_TV: Tensor
-    hidden_TD: Tensor
-    first: int
+CONTEXT_RULES = {"recompute": "window", "cached": "sliding", "compiled": "sliding"}
+EAGER = ("recompute", "cached")
 
 
 class TargetSession(Protocol):
@@ -126,9 +117,10 @@ def _cache(model: Llama, layers: int, capacity: int) -> KVCache:
 
 @dataclass(frozen=True, kw_only=True)
 class Engine:
-    """An engine by name; `open` and `open_mtp` start the sessions of one sequence."""
+    """An eager engine by name; `open` and `open_mtp` start the sessions of one sequence."""
 
     name: str
+    static: bool = False  # shapes vary from round to round
 
     @property
     def context_rule(self) -> str:
@@ -144,7 +136,12 @@ class Engine:
         return CachedMTPSession(target, mtp, capacity)
 
 
-def engine(name: str) -> Engine:
+def engine(name: str):
+    """The engine of that name: an `Engine`, or a `CompiledEngine`, which keeps what it compiled."""
     if name not in CONTEXT_RULES:
         raise ValueError(f"engine must be one of {', '.join(CONTEXT_RULES)}, got {name}")
-    return Engine(name=name)
+    if name in EAGER:
+        return Engine(name=name)
+    from specledger.decoding.compiled import CompiledEngine
+
+    return CompiledEngine()

@@ -1,37 +1,42 @@
 """The two decoding loops: autoregressive, which is the reference, and speculative.
 
-Shapes: G proposals of a round, V vocabulary.
+An engine's judge runs the target and decides; the loops only say in which order. Shapes: G proposals of a round.
 """
 
 from collections.abc import Sequence
 
-import numpy as np
 import torch
 
 from specledger.decoding.counts import Clock, Generated, Round
-from specledger.decoding.drafters import Drafter, Proposal, one_draw
+from specledger.decoding.drafters import Drafter
 from specledger.decoding.engines import Engine
+from specledger.decoding.judging import EagerJudge
 from specledger.models.llama import Llama
-from specledger.sampling.distributions import Sampling, distribution
+from specledger.sampling.distributions import Sampling
 from specledger.sampling.uniforms import Uniforms
-from specledger.sampling.verify import Verdict, verify
 
 
 @torch.inference_mode()
 def autoregressive(
-    target: Llama, prompt: Sequence[int], *, count: int, engine: Engine, sampling: Sampling, uniforms: Uniforms
+    target: Llama,
+    prompt: Sequence[int],
+    *,
+    count: int,
+    engine: Engine,
+    sampling: Sampling,
+    uniforms: Uniforms,
+    clocked: bool = True,
 ) -> Generated:
-    """Decode `count` tokens after `prompt`, one target forward each."""
-    clock = Clock(target.lm_head.weight.device)
+    """Decode `count` tokens after `prompt`, one target forward each; `clocked` False reads no clocks in between."""
+    clock = Clock(target.lm_head.weight.device, clocked)
     tokens = [int(token) for token in prompt]
-    session = engine.open(target, len(tokens) + count)
+    judging = open_judge(engine, target, sampling, len(tokens) + count, gamma=0)
     for _ in range(count):
-        logits_TV = session.forward(tokens, rows=1).logits_TV.cpu().numpy()
-        clock.lap("verify")
-        tokens.append(one_draw(distribution(logits_TV[0], sampling), uniforms.extra))
+        tokens.append(judging.sample(tokens, uniforms, clock))
         clock.lap("accept")
+    wall_s, phase_s = clock.stop()
     rounds = [Round(drafted=0, accept_len=0, draft_forwards=0)] * count
-    return Generated(tokens=tokens[len(prompt) :], rounds=rounds, wall_s=clock.total(), phase_s=clock.seconds)
+    return Generated(tokens=tokens[len(prompt) :], rounds=rounds, wall_s=wall_s, phase_s=phase_s)
 
 
 @torch.inference_mode()
@@ -45,6 +50,7 @@ def speculative(
     engine: Engine,
     sampling: Sampling,
     uniforms: Uniforms,
+    clocked: bool = True,
 ) -> Generated:
     """Decode `count` tokens after `prompt` in rounds of at most `gamma` proposals.
 
@@ -52,40 +58,31 @@ def speculative(
     is emitted. Raises ValueError where gamma is out of the drafter's or the context's range.
     """
     check_gamma(gamma, drafter, target.config.context)
-    clock = Clock(target.lm_head.weight.device)
+    clock = Clock(target.lm_head.weight.device, clocked)
     tokens, rounds = [int(token) for token in prompt], []
     end = len(tokens) + count
-    session = engine.open(target, end)
+    judging = open_judge(engine, target, sampling, end, gamma=gamma)
     drafting = drafter.open(engine, sampling, end)
     while len(tokens) < end:
         proposal = drafting.propose(tokens, min(gamma, end - len(tokens) - 1), uniforms.draft)
-        clock.lap("draft")
-        drafted = len(proposal.tokens)
-        output = session.forward(tokens + proposal.tokens, rows=drafted + 1)
-        logits_GV = output.logits_TV.cpu().numpy()
-        clock.lap("verify")
-        verdict = _verify_round(distribution(logits_GV, sampling), proposal, uniforms)
-        accept_len = int(verdict.accept_len_N[0])
-        tokens += [*proposal.tokens[:accept_len], int(verdict.token_N[0])]
+        clock.lap_draft(proposal.caught_up)
+        found = judging.judge(tokens, proposal, uniforms, clock)
+        tokens += found.tokens
         # The last token has been through no forward yet; what was computed after the rejection goes.
-        session.rollback(len(tokens) - 1)
-        drafting.observe(output, len(tokens) - 1)
-        rounds.append(Round(drafted, accept_len, proposal.forwards, verdict.accept_probs_NG[0]))
+        judging.rollback(len(tokens) - 1)
+        drafting.observe(found.output, len(tokens) - 1)
+        rounds.append(Round(found.drafted, found.accept_len, proposal.forwards, found.accept_probs))
         clock.lap("accept")
-    wall_s = clock.total()
-    rounds = [done._replace(accept_probs=tuple(done.accept_probs.tolist())) for done in rounds]
-    return Generated(tokens=tokens[len(prompt) :], rounds=rounds, wall_s=wall_s, phase_s=clock.seconds)
+    wall_s, phase_s = clock.stop()
+    rounds = [done._replace(accept_probs=tuple(map(float, done.accept_probs))) for done in rounds]
+    return Generated(tokens=tokens[len(prompt) :], rounds=rounds, wall_s=wall_s, phase_s=phase_s)
 
 
-def _verify_round(target_probs_GV: np.ndarray, proposal: Proposal, uniforms: Uniforms) -> Verdict:
-    """The verdict on the proposal of one round."""
-    return verify(
-        target_probs_GV[None],
-        proposal.probs_GV[None],
-        np.array([proposal.tokens], dtype=np.int64),
-        uniforms.accept.random((1, len(proposal.tokens))),
-        uniforms.extra.random(1),
-    )
+def open_judge(engine: Engine, target: Llama, sampling: Sampling, capacity: int, *, gamma: int):
+    """The target of one text of at most `capacity` tokens, as the engine runs it."""
+    if engine.static:
+        return engine.open_judge(target, sampling, capacity, gamma)
+    return EagerJudge(engine.open(target, capacity), sampling)
 
 
 def check_gamma(gamma: int, drafter: Drafter, context: int) -> None:

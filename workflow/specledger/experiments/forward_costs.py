@@ -1,4 +1,8 @@
-"""What one forward costs: of the target over 1 and gamma + 1 new positions, of each drafter over 1."""
+"""What the pieces of a round cost, each measured by itself on validation text, apart from the texts of the sweep.
+
+`forward`: one target forward over gamma + 1 new positions (compiled: with its distributions, verdict and draw).
+`propose`: a drafter's whole proposal. `round`: both, with all that lies between; plain decoding: one token.
+"""
 
 from collections.abc import Callable, Iterator
 
@@ -6,20 +10,80 @@ import numpy as np
 import torch
 from torch.utils.benchmark import Timer
 
-from specledger.decoding.drafters import DraftModel, MTPDrafter, NGramDrafter
-from specledger.decoding.engines import Engine, Output
+from specledger.decoding.counts import Clock
+from specledger.decoding.drafters import MTPDrafter
+from specledger.decoding.engines import Engine
+from specledger.decoding.loops import open_judge
+from specledger.decoding.proposals import LaidOut, Output, Proposal, no_proposal
 from specledger.experiments.cast import Cast
 from specledger.models.llama import Llama
 from specledger.sampling.distributions import Sampling
+from specledger.sampling.uniforms import Uniforms
 
-MIN_RUN_S = 0.2
+MIN_RUN_S = 0.06  # at each place of the text
+PLAIN = "none"
 
 
-def seconds_of(call: Callable[[], object], threads: int) -> dict:
+def seconds_of(call: Callable[[], object], threads: int) -> dict[str, float]:
     """Median and quartiles of the seconds of one call; `Timer` waits for a GPU by itself."""
+    call()
     measured = Timer("call()", globals={"call": call}, num_threads=threads).blocked_autorange(min_run_time=MIN_RUN_S)
     lo, median, hi = np.quantile(np.array(measured.times), (0.25, 0.5, 0.75))
     return {"seconds": median, "seconds_lo": lo, "seconds_hi": hi}
+
+
+class Stand:
+    """An engine before one round after `tokens`, which can be played again and again."""
+
+    def __init__(self, cast: Cast, engine: Engine, drafter: str, gamma: int, tokens: list[int], sampling: Sampling):
+        self.cast, self.tokens, self.gamma, self.uniforms = cast, tokens, gamma, Uniforms("costs")
+        self.engine, capacity = engine, len(tokens) + gamma + 1
+        self.judging = open_judge(engine, cast.target, sampling, capacity, gamma=gamma)
+        self.off = Clock(cast.target.lm_head.weight.device, clocked=False)
+        self.nothing = no_proposal(cast.target.config.vocabulary)
+        if drafter == PLAIN:
+            self.play_plain()
+            return
+        self.drafter = cast.drafters[drafter]
+        self.drafting = self.drafter.open(engine, sampling, capacity)
+        self.known = self._before_the_last()
+        self.play()
+
+    @property
+    def _caches_mtp(self) -> bool:
+        return isinstance(self.drafter, MTPDrafter) and self.engine.name == "cached"
+
+    def _before_the_last(self) -> Output:
+        """The target's output of the round before, which has just made the last token final."""
+        earlier = self.tokens[:-1]
+        output = self.judging.judge(earlier, self.nothing, self.uniforms, self.off).output
+        self.judging.rollback(len(earlier))
+        if not self._caches_mtp:
+            return output
+        self.drafting.observe(output, len(earlier))
+        self.drafting.propose(self.tokens, 1, self.uniforms.draft)
+        return Output(logits_TV=None, hidden_TD=output.hidden_TD[-1:], first=len(earlier) - 1)
+
+    def propose(self) -> Proposal | LaidOut:
+        """The drafter's proposal, as if the last token had just come out."""
+        if self._caches_mtp:
+            self.drafting.session.cache.rollback(len(self.tokens) - 2)
+        self.drafting.observe(self.known, len(self.tokens) - 1)
+        return self.drafting.propose(self.tokens, self.gamma, self.uniforms.draft)
+
+    def play(self) -> None:
+        """A whole round."""
+        self.judging.judge(self.tokens, self.propose(), self.uniforms, self.off)
+        self.judging.rollback(len(self.tokens) - 1)
+
+    def play_plain(self) -> None:
+        """One token of plain decoding."""
+        self.judging.sample(self.tokens, self.uniforms, self.off)
+        self.judging.rollback(len(self.tokens) - 1)
+
+    def judge_alone(self) -> None:
+        """The verdict's call on whatever lies in its place."""
+        self.judging.judge(self.tokens, self.nothing, self.uniforms, self.off)
 
 
 def model_forward(model: Llama, engine: Engine, tokens: list[int], positions: int) -> Callable[[], object]:
@@ -35,46 +99,43 @@ def model_forward(model: Llama, engine: Engine, tokens: list[int], positions: in
     return call
 
 
-def mtp_forward(drafter: MTPDrafter, engine: Engine, tokens: list[int]) -> Callable[[], object]:
-    """A call of the MTP module for one new position."""
-    known = engine.open(drafter.target, len(tokens)).forward(tokens[:-1], rows=1)
-    session = engine.open_mtp(drafter.target, drafter.mtp, len(tokens))
-    if engine.context_rule == "window":
-        return lambda: session.forward(known, tokens)
-    session.forward(known, tokens)
-    last = Output(logits_TV=known.logits_TV, hidden_TD=known.hidden_TD[-1:], first=len(tokens) - 2)
-
-    def call():
-        session.cache.rollback(len(tokens) - 2)
-        return session.forward(last, tokens)
-
-    return call
-
-
-def drafter_forward(drafter, engine: Engine, tokens: list[int]) -> Callable[[], object]:
-    """A call of one forward of a drafter (for the n-gram: one proposal)."""
-    match drafter:
-        case DraftModel():
-            return model_forward(drafter.model, engine, tokens, 1)
-        case MTPDrafter():
-            return mtp_forward(drafter, engine, tokens)
-        case NGramDrafter():
-            session = drafter.open(engine, Sampling(), len(tokens))
-            generator = np.random.default_rng(0)
-            return lambda: session.propose(tokens, 1, generator)
-    raise ValueError(f"drafter {drafter.name} has no forward to time")
+def target_forward(
+    cast: Cast, engine: Engine, tokens: list[int], gamma: int, sampling: Sampling
+) -> Callable[[], object]:
+    """A call of the target over gamma + 1 new positions."""
+    if not engine.static:
+        return model_forward(cast.target, engine, tokens, gamma + 1)
+    if gamma == 0:
+        return Stand(cast, engine, PLAIN, 0, tokens, sampling).play_plain
+    return Stand(cast, engine, "ngram", gamma, tokens, sampling).judge_alone
 
 
 @torch.inference_mode()
 def cost_rows(
-    cast: Cast, engines: list[Engine], gammas: dict[str, list[int]], tokens: list[int], *, threads: int
+    cast: Cast,
+    engines: list[Engine],
+    gammas: dict[str, list[int]],
+    places: list[list[int]],
+    *,
+    sampling: Sampling,
+    threads: int,
 ) -> Iterator[dict]:
-    """One row per engine, model and number of new positions, at the end of `tokens`."""
-    positions = sorted({1} | {gamma + 1 for choices in gammas.values() for gamma in choices})
+    """One row per engine and piece; `places` are the texts after which it is measured."""
     for engine in engines:
-        for count in positions:
-            call = model_forward(cast.target, engine, tokens, count)
-            yield {"engine": engine.name, "model": "target", "positions": count, **seconds_of(call, threads)}
-        for name in gammas:
-            call = drafter_forward(cast.drafters[name], engine, tokens)
-            yield {"engine": engine.name, "model": name, "positions": 1, **seconds_of(call, threads)}
+        for gamma in sorted({0} | {gamma for choices in gammas.values() for gamma in choices}):
+            about = {"engine": engine.name, "part": "forward", "drafter": PLAIN, "gamma": gamma, "positions": gamma + 1}
+            yield {**about, **seconds_of(target_forward(cast, engine, places[0], gamma, sampling), threads)}
+        plain = Stand(cast, engine, PLAIN, 0, places[0], sampling).play_plain
+        about = {"engine": engine.name, "part": "round", "drafter": PLAIN, "gamma": 0, "positions": 1}
+        yield {**about, **seconds_of(plain, threads)}
+        for name, choices in gammas.items():
+            for gamma in choices:
+                about = {"engine": engine.name, "drafter": name, "gamma": gamma, "positions": 1}
+                parts = [_parts(Stand(cast, engine, name, gamma, tokens, sampling), threads) for tokens in places]
+                for part in ("propose", "round"):
+                    means = {key: float(np.mean([one[part][key] for one in parts])) for key in parts[0][part]}
+                    yield {**about, "part": part, **means}
+
+
+def _parts(stand: Stand, threads: int) -> dict[str, dict[str, float]]:
+    return {"propose": seconds_of(stand.propose, threads), "round": seconds_of(stand.play, threads)}

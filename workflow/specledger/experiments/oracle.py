@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import torch
 
-from specledger.decoding.drafters import Drafter, DraftModel, MTPDrafter, NGramDrafter
+from specledger.decoding.counted import NGramDrafter
+from specledger.decoding.drafters import Drafter, DraftModel, MTPDrafter
 from specledger.experiments.cast import Cast
 from specledger.experiments.reference import alphabet, joint, laws, sequences_of, speaker_of, tree_logits, within
 from specledger.models.llama import Llama, LlamaConfig, initialise
@@ -242,7 +243,7 @@ def oracle_rows(cast: Cast, prompt: list[int], gammas: list[int], *, model: str,
     V = len(symbols_K)
     p = laws(within(tree_logits(cast.target, prompt, max(gammas), symbols_K), symbols_K), sampling)
     rows = []
-    for name, drafter in cast.drafters.items():
+    for name, drafter in cast.speaking.items():
         allowed = [gamma for gamma in gammas if drafter.max_gamma is None or gamma <= drafter.max_gamma] or [1]
         logits = tree_logits(speaker_of(cast, name), prompt, max(allowed) - 1, symbols_K)
         q = laws(within(logits, symbols_K), sampling)

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
-from specledger.decoding.drafters import Drafter, DraftModel, MTPDrafter, NGramDrafter
+from specledger.decoding.counted import NGramDrafter
+from specledger.decoding.drafters import Drafter, DraftModel, MTPDrafter
 from specledger.experiments.cast import Cast
 from specledger.models.llama import Llama
 from specledger.sampling.distributions import Sampling, distribution

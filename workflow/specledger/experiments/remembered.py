@@ -75,6 +75,7 @@ class Remembered:
     """Stands in for an `Engine`; what it remembers lasts as long as it does."""
 
     engine: Engine
+    static: bool = False
     _starts: dict[tuple, Moment] = field(default_factory=dict, repr=False)
 
     @property

@@ -12,8 +12,8 @@ from itertools import islice, product
 import numpy as np
 from scipy import stats
 
+from specledger.decoding.counted import NGramDrafter
 from specledger.decoding.counts import Generated
-from specledger.decoding.drafters import NGramDrafter
 from specledger.decoding.loops import speculative
 from specledger.experiments.exact_laws import ExactLaws, near_a_cut
 from specledger.experiments.reference import TARGET, Reference

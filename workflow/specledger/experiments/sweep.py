@@ -1,9 +1,9 @@
 """The sweep over engines, drafters and gamma: counts and seconds of whole texts, in shuffled order."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from specledger.decoding.counts import Generated
+from specledger.decoding.counts import PHASES, Generated
 from specledger.decoding.engines import Engine
 from specledger.decoding.loops import autoregressive, speculative
 from specledger.experiments.cast import Cast
@@ -15,37 +15,56 @@ PLAIN = "none"
 
 @dataclass(frozen=True, kw_only=True)
 class Method:
-    """One way to decode; plain decoding is drafter "none" at gamma 0."""
+    """One way to decode; plain decoding is drafter "none" at gamma 0.
+
+    `copy` tells two runs of one method in a block apart; `clocked` False reads no clocks within the text.
+    """
 
     engine: Engine
     drafter: str
     gamma: int
+    copy: int = 0
+    clocked: bool = True
+
+    @property
+    def counts(self) -> bool:
+        """Is this the run that the ledger is made of, and not one that tells how well it is clocked?"""
+        return self.copy == 0 and self.clocked
 
     def decode(self, cast: Cast, prompt: list[int], *, count: int, sampling: Sampling, uniforms: Uniforms) -> Generated:
+        shared = {"count": count, "engine": self.engine, "sampling": sampling, "uniforms": uniforms}
         if self.drafter == PLAIN:
-            return autoregressive(
-                cast.target, prompt, count=count, engine=self.engine, sampling=sampling, uniforms=uniforms
-            )
-        return speculative(
-            cast.target,
-            cast.drafters[self.drafter],
-            prompt,
-            gamma=self.gamma,
-            count=count,
-            engine=self.engine,
-            sampling=sampling,
-            uniforms=uniforms,
-        )
+            return autoregressive(cast.target, prompt, clocked=self.clocked, **shared)
+        drafter = cast.drafters[self.drafter]
+        return speculative(cast.target, drafter, prompt, gamma=self.gamma, clocked=self.clocked, **shared)
 
 
 def methods_of(engines: list[Engine], gammas: dict[str, list[int]]) -> list[Method]:
-    """Every method of the sweep, plain decoding of each engine included."""
-    return [
-        Method(engine=engine, drafter=drafter, gamma=gamma)
-        for engine in engines
-        for drafter, choices in ((PLAIN, [0]), *gammas.items())
-        for gamma in choices
-    ]
+    """Every method of the sweep: plain decoding and the drafters of each engine, and the runs that test the clock.
+
+    Plain decoding stands there twice, to see what two runs of one method differ by, and once more without
+    clocks; so does the n-gram at its largest gamma, whose rounds are short and full of readings.
+    """
+    found = []
+    for engine in engines:
+        found += [
+            Method(engine=engine, drafter=drafter, gamma=gamma)
+            for drafter, choices in ((PLAIN, [0]), *gammas.items())
+            for gamma in choices
+        ]
+        plain = Method(engine=engine, drafter=PLAIN, gamma=0)
+        found += [replace(plain, copy=1), replace(plain, clocked=False)]
+        if gammas.get("ngram"):
+            found.append(Method(engine=engine, drafter="ngram", gamma=max(gammas["ngram"]), clocked=False))
+    return found
+
+
+def warm_up(cast: Cast, methods: list[Method], prompt: list[int], *, count: int, sampling: Sampling, seed: int) -> None:
+    """Decode with every method once; what must be compiled is compiled here."""
+    for method in methods:
+        # Long enough for every compiled call: a whole round after the first.
+        tokens = max(count, 2 * method.gamma + 4)
+        method.decode(cast, prompt, count=tokens, sampling=sampling, uniforms=Uniforms("warm-up", seed))
 
 
 def measure(
@@ -55,19 +74,16 @@ def measure(
     *,
     count: int,
     repeats: int,
-    warmup: int,
     sampling: Sampling,
     seed: int,
     after_each: Callable[[], None],
-) -> Iterator[tuple[dict, Generated]]:
+) -> Iterator[tuple[Method, dict, Generated]]:
     """One row per text, and the text: each repeat decodes with every method once, in an order of its own."""
-    for method in methods:
-        method.decode(cast, prompt, count=warmup, sampling=sampling, uniforms=Uniforms("warm-up", seed))
     shuffler = stream("order", seed)
     for repeat in range(1, repeats + 1):
         for order, index in enumerate(shuffler.permutation(len(methods)), start=1):
             method = methods[index]
-            text = method.decode(cast, prompt, count=count, sampling=sampling, uniforms=Uniforms("sweep", seed, repeat))
+            text = method.decode(cast, prompt, count=count, sampling=sampling, uniforms=text_uniforms(seed, repeat))
             row = {
                 "seed": seed,
                 "repeat": repeat,
@@ -76,15 +92,23 @@ def measure(
                 "context_rule": method.engine.context_rule,
                 "drafter": method.drafter,
                 "gamma": method.gamma,
+                "copy": method.copy,
+                "clocked": method.clocked,
                 "temperature": sampling.temperature,
                 **readings(text, method.gamma),
             }
-            yield row, text
+            yield method, row, text
             after_each()
 
 
+def text_uniforms(seed: int, repeat: int) -> Uniforms:
+    """The uniforms of a block's texts: the same for all methods."""
+    return Uniforms("sweep", seed, repeat)
+
+
 def readings(text: Generated, gamma: int) -> dict:
-    """The counts and seconds of one text, as columns."""
+    """The counts and seconds of one text, as columns; phases are empty where no clock was read."""
+    other_s = text.wall_s - sum(text.phase_s.values()) if text.phase_s else None
     return {
         "rounds": len(text.rounds),
         "target_forwards": text.target_forwards,
@@ -95,8 +119,8 @@ def readings(text: Generated, gamma: int) -> dict:
         "accepted": text.accepted,
         "full_rounds": sum(r.accept_len == gamma for r in text.rounds) if gamma else 0,
         "wall_s": text.wall_s,
-        **{f"{phase}_s": seconds for phase, seconds in text.phase_s.items()},
-        "other_s": text.wall_s - sum(text.phase_s.values()),
+        **{f"{phase}_s": text.phase_s.get(phase) for phase in PHASES},
+        "other_s": other_s,
     }
 
 

@@ -11,6 +11,8 @@ from specledger.foundation.errors import UserError
 
 SCHEMA = Path(__file__).resolve().parents[2] / "schemas" / "config.schema.yaml"
 MTP_DEPTH = 1
+EAGER = ("recompute", "cached")  # engines that answer at any place of a text; the others run whole rounds
+SPEAKING = ("draft", "mtp", "ngram")  # drafters that say q after any prefix; the others are made of them
 
 
 def _path(parts) -> str:
@@ -78,7 +80,9 @@ def validate(config: dict) -> None:
     _check_seeds(config)
     _check_models(config["model"])
     _check_training(config["training"])
+    _check_engines(config["sweep"]["engines"])
     _check_gammas(config)
+    _check_lookup(config["drafting"])
     _check_checks(config)
     _check_sequences(config)
 
@@ -113,6 +117,17 @@ def _check_training(training: dict) -> None:
         steps, warmup = training[name]["steps"], training[name]["warmup_steps"]
         if warmup >= steps:
             refuse(f"training.{name}.warmup_steps", warmup, f"must be less than steps = {steps}")
+
+
+def _check_engines(engines: list[str]) -> None:
+    if not set(engines) & set(EAGER):
+        refuse("sweep.engines", engines, f"must hold {' or '.join(EAGER)}, which the checks are made with")
+
+
+def _check_lookup(drafting: dict) -> None:
+    shortest, longest = drafting["lookup_shortest"], drafting["lookup_longest"]
+    if shortest > longest:
+        refuse("drafting.lookup_shortest", shortest, f"must be at most drafting.lookup_longest = {longest}")
 
 
 def _check_gammas(config: dict) -> None:
@@ -178,6 +193,7 @@ def stage_settings(config: dict, stage: str, *, model: str | None = None, corpus
     """
     machine = {"device": config["device"], "threads": config["threads"]}
     corpus, sweep, sampling = config["corpus"], config["sweep"], config["sampling"]
+    drafting, eager = {"drafting": config["drafting"]}, [name for name in sweep["engines"] if name in EAGER]
     match stage:
         case "corpus":
             slice_ = {key: corpus[key] for key in ("offline_fallback", "validation_fraction", "prompt")}
@@ -191,18 +207,15 @@ def stage_settings(config: dict, stage: str, *, model: str | None = None, corpus
         case "ngram":
             slice_ = config["ngram"]
         case "checks":
-            slice_ = {**config["checks"], "engines": sweep["engines"], "gammas": sweep["gammas"], **machine}
+            slice_ = {**config["checks"], "engines": eager, "gammas": sweep["gammas"], **drafting, **machine}
         case "acceptance":
-            slice_ = {**config["acceptance"], "drafters": sorted(sweep["gammas"]), "sampling": sampling, **machine}
+            drafters = sorted(set(sweep["gammas"]) & set(SPEAKING))
+            slice_ = {**config["acceptance"], "drafters": drafters, "sampling": sampling, **machine}
         case "sweep":
-            slice_ = {**sweep, "sampling": sampling, **machine}
+            slice_ = {**sweep, **drafting, "sampling": sampling, **machine}
         case "sequences":
-            slice_ = {
-                **config["sequences"],
-                "engines": sweep["engines"],
-                "drafters": sorted(sweep["gammas"]),
-                **machine,
-            }
+            drafters = sorted(set(sweep["gammas"]) - {"lookup"})  # in a few tokens it finds nothing
+            slice_ = {**config["sequences"], "engines": eager, "drafters": drafters, **drafting, **machine}
         case "controls":
             slice_ = {**config["controls"], "gamma": config["sequences"]["gamma"], **machine}
         case "analysis":

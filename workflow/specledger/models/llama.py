@@ -76,6 +76,21 @@ def attend(q_BHTE: Tensor, k_BKSE: Tensor, v_BKSE: Tensor, **how) -> Tensor:
         return F.scaled_dot_product_attention(q_BHTE.float(), k_BKSE.float(), v_BKSE.float(), **how)
 
 
+class Linear(nn.Linear):
+    """A matrix without bias. On the CPU the compiler gets one position as products and a sum.
+
+    It fuses those with what stands around them; a library call each would cost more than the arithmetic.
+    """
+
+    def __init__(self, inputs: int, outputs: int):
+        super().__init__(inputs, outputs, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if torch.compiler.is_compiling() and x.device.type == "cpu" and x.numel() == self.in_features:
+            return (x[..., None, :] * self.weight).sum(dim=-1)
+        return super().forward(x)
+
+
 class Attention(nn.Module):
     """Causal attention in which groups of query heads share a key/value head."""
 
@@ -83,10 +98,10 @@ class Attention(nn.Module):
         super().__init__()
         self.head_width = config.head_width
         kv_width = config.kv_heads * config.head_width
-        self.q_proj = nn.Linear(config.width, config.width, bias=False)
-        self.k_proj = nn.Linear(config.width, kv_width, bias=False)
-        self.v_proj = nn.Linear(config.width, kv_width, bias=False)
-        self.o_proj = nn.Linear(config.width, config.width, bias=False)
+        self.q_proj = Linear(config.width, config.width)
+        self.k_proj = Linear(config.width, kv_width)
+        self.v_proj = Linear(config.width, kv_width)
+        self.o_proj = Linear(config.width, config.width)
 
     def forward(self, x_BTD: Tensor, seen: Attended, layer: int) -> Tensor:
         B, T, D = x_BTD.shape
@@ -104,9 +119,9 @@ class SwiGLU(nn.Module):
 
     def __init__(self, config: LlamaConfig):
         super().__init__()
-        self.gate_proj = nn.Linear(config.width, config.hidden, bias=False)
-        self.up_proj = nn.Linear(config.width, config.hidden, bias=False)
-        self.down_proj = nn.Linear(config.hidden, config.width, bias=False)
+        self.gate_proj = Linear(config.width, config.hidden)
+        self.up_proj = Linear(config.width, config.hidden)
+        self.down_proj = Linear(config.hidden, config.width)
 
     def forward(self, x_BTD: Tensor) -> Tensor:
         return self.down_proj(F.silu(self.gate_proj(x_BTD)) * self.up_proj(x_BTD))
@@ -144,7 +159,7 @@ class Llama(nn.Module):
         super().__init__()
         self.config = config
         self.model = Trunk(config)
-        self.lm_head = nn.Linear(config.width, config.vocabulary, bias=False)
+        self.lm_head = Linear(config.width, config.vocabulary)
         cos, sin = rope_tables(config.head_width, config.context, config.rope_theta)
         self.register_buffer("cos", cos, persistent=False)
         self.register_buffer("sin", sin, persistent=False)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from specledger.models.cache import KVCache, causal
-from specledger.models.llama import Block, Llama, LlamaConfig, RMSNorm
+from specledger.models.llama import Block, Linear, Llama, LlamaConfig, RMSNorm
 
 
 class MTPModule(nn.Module):
@@ -21,7 +21,7 @@ class MTPModule(nn.Module):
         super().__init__()
         self.hidden_norm = RMSNorm(config.width, config.norm_eps)
         self.embedding_norm = RMSNorm(config.width, config.norm_eps)
-        self.projection = nn.Linear(2 * config.width, config.width, bias=False)
+        self.projection = Linear(2 * config.width, config.width)
         self.block = Block(config)
         self.norm = RMSNorm(config.width, config.norm_eps)
 
