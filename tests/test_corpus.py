@@ -14,7 +14,8 @@ from specledger.foundation.errors import UserError
 
 TEXT = play(3000).encode()
 SUM = hashlib.sha256(TEXT).hexdigest()
-SETTINGS = {"offline_fallback": "pydoc", "validation_fraction": 0.1, "prompt": "ROMEO:\n", "context": 16}
+SETTINGS = {"validation_fraction": 0.1}
+SOURCE = {"offline_fallback": "pydoc", "prompt": "ROMEO:\n", "context": 16}
 
 
 class Mirror(BaseHTTPRequestHandler):
@@ -89,11 +90,13 @@ def test_each_failure_is_told_apart(mirror):
 def run_corpus(folder, *, path=None, sha256=None, urls=(REFUSED,), **changes) -> int:
     """The stage as the rule calls it."""
     source = {
+        **SOURCE,
+        **changes,
         "path": path and str(path),
         "sha256": sha256,
         "download": {"sha256": SUM, "urls": list(urls), "timeout_s": 0.3},
     }
-    arguments = ["--settings", json.dumps({**SETTINGS, **changes}), "--source", json.dumps(source)]
+    arguments = ["--settings", json.dumps(SETTINGS), "--source", json.dumps(source)]
     arguments += [
         "--text",
         str(folder / "text.txt"),
@@ -114,7 +117,7 @@ def test_download_is_recorded(mirror, tmp_path):
     assert record["train_characters"] == 2700 and record["validation_characters"] == 300
     assert "".join(record["vocabulary"]) == "".join(sorted(set(TEXT.decode())))
     assert record["tiny_shakespeare"] is False
-    corpus = Corpus.load(tmp_path / "text.txt", record)
+    corpus = Corpus.load(tmp_path / "text.txt", record, "ROMEO:\n")
     assert corpus.vocabulary.decode([*corpus.train, *corpus.validation]) == TEXT.decode()
     assert corpus.vocabulary.decode(corpus.prompt) == "ROMEO:\n"
 
@@ -163,6 +166,8 @@ def test_no_mirror_falls_back_to_pydoc_loudly(mirror, tmp_path, capsys):
     text = (tmp_path / "text.txt").read_bytes().decode()
     assert (record["source"], record["fallback"], record["tiny_shakespeare"]) == ("pydoc", True, False)
     assert record["prompt"] == text[:7] and len(text) > 100_000
+    corpus = Corpus.load(tmp_path / "text.txt", record, "ROMEO:\n")
+    assert corpus.vocabulary.decode(corpus.prompt) == text[:7]
     assert "Please log in" not in text
     assert "NO MIRROR ANSWERED" in capsys.readouterr().err
 

@@ -1,4 +1,4 @@
-"""A whole tiny study in a folder with a space, and then what an edit would run again: exactly what it touches."""
+"""A whole tiny study in a folder with a space, run as a user runs it."""
 
 import json
 import os
@@ -10,13 +10,10 @@ from functools import partial
 
 import pandas as pd
 import pytest
-import yaml
-from clone import TINY, TO_THE_END, copy_checkout, planned, snakemake, write_config
+from clone import TO_THE_END, copy_checkout, planned, snakemake, write_config
 from small import play
 
-AGGREGATES = {"tables": 1, "figures": 1, "page": 1, "paper": 1, "all": 1}
 EACH_SEED = ("checks", "acceptance", "sequences", "sweep")
-MEASURED = {**dict.fromkeys(EACH_SEED, 2), "controls": 1}
 TABLES = (
     "ledger time forwards acceptance prefix greedy seeds models oracle contexts p_values sequences controls "
     "false_alarms rates independence gap differences"
@@ -44,10 +41,9 @@ class Study:
             TMPDIR=str(self.checkout.parent),  # another study's timing lock is not waited for
         )
 
-    def plan(self, changes: dict | None = None) -> dict[str, int]:
-        """Jobs of a dry run, with `changes` laid over the configuration."""
-        config = write_config(self.checkout / "edited.yaml", changes) if changes else self.config
-        return planned(self.run("--dry-run", config=config))
+    def plan(self) -> dict[str, int]:
+        """Jobs of a dry run."""
+        return planned(self.run("--dry-run"))
 
 
 @pytest.fixture(scope="module")
@@ -66,22 +62,6 @@ def another(study, tmp_path):
     """The finished study once more, to be damaged."""
     shutil.copytree(study.checkout, tmp_path / "a clone")
     return Study(tmp_path / "a clone", study.corpus)
-
-
-@pytest.fixture
-def edit(study):
-    """Edit files of the checkout; they are put back afterwards, times included."""
-    kept = []
-
-    def replace(name: str, change) -> None:
-        path = study.checkout / name
-        kept.append((path, path.read_bytes(), path.stat()))
-        path.write_text(change(path.read_text(encoding="utf-8")), encoding="utf-8")
-
-    yield replace
-    for path, content, stat in kept:
-        path.write_bytes(content)
-        os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
 
 
 # --- the study ---
@@ -155,7 +135,7 @@ def test_each_result_has_its_certificate(study):
         assert len(record["settings_hash"]) == 64 and record["code_hash"] and record["versions"]["torch"]
 
 
-# --- what an edit runs again ---
+# --- nothing runs again; what each edit does run is in test_reruns.py ---
 
 
 def test_nothing_to_do_after_a_finished_run(study):
@@ -169,90 +149,6 @@ def test_touch_reruns_nothing(study):
                 os.utime(path)
     os.utime(study.checkout / "Snakefile")
     assert study.plan() == {}
-
-
-def test_comments_rerun_nothing(study, edit):
-    edit("config/config.yaml", lambda text: "# a comment\n" + text)
-    edit("workflow/specledger/models/llama.py", lambda text: text + "\n# a comment\n")
-    edit("workflow/rules/models.smk", lambda text: "# a comment\n" + text)
-    assert study.plan() == {}
-
-
-def test_the_order_of_keys_and_the_spelling_of_numbers_rerun_nothing(study):
-    turned = {key: TINY[key] for key in reversed(TINY)}
-    config = study.checkout / "edited.yaml"
-    config.write_text(yaml.safe_dump({**turned, "sampling": {"temperature": 1}}, sort_keys=False))
-    assert planned(study.run("--dry-run", config=config)) == {}
-
-
-def test_gammas_rerun_sweep_and_checks_and_no_training(study):
-    plan = study.plan({"sweep": {"gammas": {"draft": [1, 3]}}})
-    assert plan == {"sweep": 2, "checks": 2, **AGGREGATES}
-
-
-def test_a_new_seed_runs_only_its_jobs(study):
-    plan = study.plan({"seeds": [1, 2, 3]})
-    assert plan == {"train": 3, **dict.fromkeys(EACH_SEED, 1), **AGGREGATES}
-
-
-def test_a_seed_less_runs_only_the_aggregates(study):
-    assert study.plan({"seeds": [1]}) == AGGREGATES
-
-
-def test_another_first_seed_runs_the_wrong_decoders_with_its_models(study):
-    assert study.plan({"seeds": [2, 1]}) == {"controls": 1, **AGGREGATES}
-
-
-def test_the_margin_and_the_texts_rerun_what_reads_them(study):
-    assert study.plan({"analysis": {"equivalence_margin": 0.02}}) == AGGREGATES
-    assert study.plan({"sequences": {"texts": 30}}) == {"sequences": 2, **AGGREGATES}
-    assert study.plan({"controls": {"texts": 6}}) == {"controls": 1, **AGGREGATES}
-
-
-def test_draws_rerun_the_simulation(study):
-    assert study.plan({"acceptance": {"draws": 3000}}) == {"acceptance": 2, **AGGREGATES}
-
-
-def test_settings_of_the_draft_rerun_its_training_and_what_measures(study):
-    plan = study.plan({"training": {"draft": {"learning_rate": 2.0e-3}}})
-    assert plan == {"train": 2, **MEASURED, **AGGREGATES}
-
-
-def test_values_that_change_places_are_noticed(study):
-    """Snakemake compares params as a set: two that swap their values would look unchanged."""
-    plan = study.plan({"training": {"target": {"batch": 3, "warmup_steps": 4}}})
-    assert plan == {"train": 4, **MEASURED, **AGGREGATES}
-
-
-def test_logic_reruns_the_stages_that_import_it(study, edit):
-    edit(
-        "workflow/specledger/experiments/acceptance.py",
-        lambda text: text.replace("CHUNK_NUMBERS = 650_000", "CHUNK_NUMBERS = 640_000"),
-    )
-    assert study.plan() == {"acceptance": 2, **AGGREGATES}
-
-
-def test_templates_rerun_the_report_alone(study, edit):
-    edit("workflow/report/text/en/page.toml", lambda text: text + "\n# a comment\n")
-    assert study.plan() == {"page": 1, "paper": 1, "all": 1}
-
-
-def test_words_of_the_figures_draw_them_anew(study, edit):
-    edit("workflow/report/text/en/figures.toml", lambda text: text + "\n# a comment\n")
-    assert study.plan() == {"figures": 1, "page": 1, "paper": 1, "all": 1}
-
-
-def test_the_language_reruns_the_report_and_no_table(study):
-    assert study.plan({"report": {"language": "zh"}}) == {"figures": 1, "page": 1, "paper": 1, "all": 1}
-
-
-def test_the_text_counts_and_not_its_place(study, tmp_path):
-    moved = tmp_path / "moved.txt"
-    moved.write_bytes(study.corpus.read_bytes())
-    elsewhere = Study(study.checkout, moved)
-    assert elsewhere.plan() == {}
-    moved.write_bytes(study.corpus.read_bytes() + b"The end.\n")
-    assert elsewhere.plan() == {"corpus": 1, "ngram": 1, "train": 6, **MEASURED, **AGGREGATES}
 
 
 def test_lint_is_clean(study):

@@ -1,5 +1,5 @@
 # The acceptance rule, drawn many times at real positions.
-rule acceptance:
+rule acceptance_of_seed:
     input:
         **CAST,
     output:

@@ -1,5 +1,6 @@
 # From observations to tables: exactly the configured seeds, whatever else lies in the folders.
 TABLES = RESULTS / "tables"
+CLAIMS = Path(workflow.basedir) / "config" / "claims.yaml"
 TABLE_NAMES = (
     "ledger.csv",
     "time.csv",
@@ -33,13 +34,12 @@ rule tables:
             seed=SEEDS,
             name=("training.json", "history.csv"),
         ),
-        expand(rules.checks.output, seed=SEEDS),
-        expand(rules.acceptance.output, seed=SEEDS),
-        expand(rules.sequences.output, seed=SEEDS),
-        expand(rules.controls.output, seed=SEEDS[0]),
-        expand(rules.sweep.output, seed=SEEDS),
+        expand(rules.checks_of_seed.output, seed=SEEDS),
+        expand(rules.acceptance_of_seed.output, seed=SEEDS),
+        expand(rules.sequences_of_seed.output, seed=SEEDS),
+        expand(rules.controls_of_seed.output, seed=SEEDS[0]),
+        expand(rules.sweep_of_seed.output, seed=SEEDS),
         record=rules.corpus.output.record,
-        claims=Path(workflow.basedir) / "config" / "claims.yaml",
     output:
         report(
             [TABLES / name for name in TABLE_NAMES],
@@ -56,6 +56,8 @@ rule tables:
         settings=settings("analysis"),
         code=code_hash("tables"),
         results=results_folder,
+        readings=meaning_of(CLAIMS),
+        claims=lambda wildcards, input: str(CLAIMS),  # takes `input`, so that its place is not compared
     shell:
         "python -m specledger tables --settings {params.settings:q} --code {params.code} --log {log:q}"
-        " --results {params.results:q} --claims {input.claims:q}"
+        " --results {params.results:q} --claims {params.claims:q}"

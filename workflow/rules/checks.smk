@@ -1,5 +1,5 @@
 # What must hold exactly, seed by seed.
-rule checks:
+rule checks_of_seed:
     input:
         **CAST,
         plain=model_files("plain"),

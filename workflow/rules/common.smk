@@ -3,6 +3,8 @@ import json
 import os
 import sys
 
+import yaml
+
 from specledger.corpus.source import from_file, sha256
 from specledger.corpus.text import check_usable, decode_utf8
 from specledger.foundation import config as configuration
@@ -76,6 +78,19 @@ def expected():
 def model_files(model):
     """The files of a trained model, with the wildcard {seed} left in."""
     return [MODELS / model / "{seed}" / name for name in ("config.json", "model.safetensors", "heads.safetensors")]
+
+
+def meaning_of(path):
+    """A hash of what a YAML file says, whatever its comments and its format."""
+    try:
+        return hash_text(json.dumps(yaml.safe_load(path.read_text(encoding="utf-8")), sort_keys=True, default=str))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        sys.exit(f"specledger: {path}: {' '.join(str(error).split())}; a readable YAML file is needed")
+
+
+def templates(*patterns):
+    """What a report is made of besides code; a caption or an editor's backup is not."""
+    return tuple(path for pattern in patterns for path in (WORKFLOW / "report").rglob(pattern))
 
 
 def results_folder(wildcards, input):

@@ -12,9 +12,11 @@ rule corpus:
     params:
         settings=settings("corpus"),
         code=code_hash("corpus"),
-        # Where the text lies is no setting of the study, what it says is. A param that takes `input` is
-        # passed on and not compared, so that only another sum in the settings makes the job run again.
-        source=lambda wildcards, input: json.dumps({**config["corpus"], "path": CORPUS_PATH}),
+        # Where the text lies and what it must be long enough for are no settings of the text, what it says is.
+        # A param that takes `input` is passed on and not compared: only another sum makes the job run again.
+        source=lambda wildcards, input: json.dumps(
+            {**config["corpus"], "path": CORPUS_PATH, "context": config["model"]["context"]}
+        ),
     shell:
         "python -m specledger corpus --settings {params.settings:q} --code {params.code} --log {log:q}"
         " --source {params.source:q} --text {output.text:q} --record {output.record:q}"

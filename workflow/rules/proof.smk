@@ -1,5 +1,5 @@
 # The complete decoders: right ones held against exact laws, and wrong ones that the same tests must catch.
-rule sequences:
+rule sequences_of_seed:
     input:
         **CAST,
     output:
@@ -21,7 +21,7 @@ rule sequences:
         f"python -m specledger sequences {CAST_ARGUMENTS} --output {{output:q}}"
 
 
-rule controls:
+rule controls_of_seed:
     input:
         **CAST,
     output:

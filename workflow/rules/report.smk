@@ -11,15 +11,12 @@ FIGURE_NAMES = (
     "acceptance_by_position.svg",
     "gap.svg",
 )
-TEMPLATES = tuple(sorted(path for path in (WORKFLOW / "report").rglob("*") if path.is_file()))
-TEMPLATES = tuple(sorted(path for path in (WORKFLOW / "report").rglob("*") if path.is_file()))
-FIGURE_TEXTS = tuple(path for path in TEMPLATES if path.name in ("figures.toml", "names.toml"))
 
 
 rule figures:
     input:
+        rules.tables.input,
         rules.tables.output,
-        expand(MODELS / "{model}" / "{seed}" / "history.csv", model=("plain", "mtp", "draft"), seed=SEEDS),
         record=rules.corpus.output.record,
     output:
         report(
@@ -34,8 +31,8 @@ rule figures:
     conda:
         ENVIRONMENT
     params:
-        settings=settings("report"),
-        code=code_hash("figures", FIGURE_TEXTS),
+        settings=settings("figures"),
+        code=code_hash("figures", templates("figures.toml", "names.toml")),
         results=results_folder,
     shell:
         "python -m specledger figures --settings {params.settings:q} --code {params.code} --log {log:q}"
@@ -44,6 +41,7 @@ rule figures:
 
 rule page:
     input:
+        rules.tables.input,
         rules.tables.output,
         rules.figures.output,
         record=rules.corpus.output.record,
@@ -58,7 +56,7 @@ rule page:
     params:
         settings=settings("report"),
         expected=expected(),
-        code=code_hash("page", TEMPLATES),
+        code=code_hash("page", templates("*.j2", "*.css", "*.js", "*.toml")),
         results=results_folder,
     shell:
         "python -m specledger page --settings {params.settings:q} --code {params.code} --log {log:q}"
@@ -67,6 +65,7 @@ rule page:
 
 rule paper:
     input:
+        rules.tables.input,
         rules.tables.output,
         rules.figures.output,
         record=rules.corpus.output.record,
@@ -81,7 +80,7 @@ rule paper:
     params:
         settings=settings("report"),
         expected=expected(),
-        code=code_hash("paper", TEMPLATES),
+        code=code_hash("paper", templates("*.typ", "*.toml")),
         results=results_folder,
     shell:
         "python -m specledger paper --settings {params.settings:q} --code {params.code} --log {log:q}"

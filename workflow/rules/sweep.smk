@@ -1,5 +1,5 @@
 # Texts and seconds; the only stage that times, and so the one that wants the machine for itself.
-rule sweep:
+rule sweep_of_seed:
     input:
         **CAST,
     output:

@@ -9,21 +9,22 @@ from specledger.foundation.records import hash_text, write_json, write_text
 
 
 def add_arguments(parser) -> None:
-    parser.add_argument("--source", required=True, help="path, sha256 and download, as JSON")
+    parser.add_argument("--source", required=True, help="where the text is and what it is used for, as JSON")
     parser.add_argument("--text", type=Path, required=True)
     parser.add_argument("--record", type=Path, required=True)
 
 
 def run(options, log) -> None:
     settings = json.loads(options.settings)
-    text, origin = acquire({**settings, **json.loads(options.source)}, log.say)
+    asked = json.loads(options.source)
+    text, origin = acquire(asked, log.say)
     name = origin["origin"]
     check_usable(
         text,
         name=name,
-        context=settings["context"],
+        context=asked["context"],
         validation_fraction=settings["validation_fraction"],
-        prompt=origin["prompt"],
+        prompt=origin["prompt"] or asked["prompt"],
     )
     vocabulary = Vocabulary.of(text)
     split = split_point(len(text), settings["validation_fraction"])

@@ -25,7 +25,7 @@ def begin(options) -> tuple[dict, Corpus, Cast]:
     """The settings, the corpus and the models that the options name."""
     settings = json.loads(options.settings)
     device = prepare(settings["device"], settings["threads"])
-    corpus = Corpus.load(options.text, read_json(options.record))
+    corpus = Corpus.load(options.text, read_json(options.record), settings["prompt"])
     return (
         settings,
         corpus,

@@ -66,9 +66,11 @@ def from_pydoc() -> bytes:
 def acquire(settings: dict, say: Callable[[str], None]) -> tuple[str, dict]:
     """The text and where it came from: {source, origin, fallback, prompt, sha256, bytes}.
 
+    `prompt` is None but for the fallback, which brings its own.
+
     Args:
         settings: `path` (the user's own file, or None to download) and `sha256` (the sum that it must
-            have, or None), `download` (urls, sha256, timeout_s), `offline_fallback`, `prompt`.
+            have, or None), `download` (urls, sha256, timeout_s), `offline_fallback`.
     """
     if settings["path"] is not None:
         path = Path(settings["path"])
@@ -89,12 +91,11 @@ def acquire(settings: dict, say: Callable[[str], None]) -> tuple[str, dict]:
             )
     text = decode_utf8(raw, origin)
     fallback = source == "pydoc"
-    prompt = text[:FALLBACK_PROMPT_CHARACTERS] if fallback else settings["prompt"]
     return text, {
         "source": source,
         "origin": origin,
         "fallback": fallback,
-        "prompt": prompt,
+        "prompt": text[:FALLBACK_PROMPT_CHARACTERS] if fallback else None,
         "sha256": sha256(raw),
         "bytes": len(raw),
         "tiny_shakespeare": sha256(raw) == TINY_SHAKESPEARE,

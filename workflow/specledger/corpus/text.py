@@ -71,7 +71,7 @@ def check_usable(
 
 @dataclass(frozen=True, kw_only=True)
 class Corpus:
-    """An encoded corpus: `train` and `validation` are token arrays [T] int64."""
+    """An encoded corpus: `train`, `validation` and `prompt` are token arrays [T] int64."""
 
     vocabulary: Vocabulary
     train: np.ndarray
@@ -79,8 +79,11 @@ class Corpus:
     prompt: np.ndarray
 
     @classmethod
-    def load(cls, text_path: Path, record: dict) -> "Corpus":
-        """Read the text that the corpus stage wrote, split as its record corpus.json says."""
+    def load(cls, text_path: Path, record: dict, prompt: str = "") -> "Corpus":
+        """Read the text that the corpus stage wrote, split as its record corpus.json says.
+
+        The record has a prompt of its own only where the text is the fallback, which may not spell `prompt`.
+        """
         text = decode_utf8(text_path.read_bytes(), str(text_path))
         vocabulary = Vocabulary(symbols=tuple(record["vocabulary"]))
         tokens = vocabulary.encode(text)
@@ -89,5 +92,5 @@ class Corpus:
             vocabulary=vocabulary,
             train=tokens[:split],
             validation=tokens[split:],
-            prompt=vocabulary.encode(record["prompt"]),
+            prompt=vocabulary.encode(record["prompt"] or prompt),
         )

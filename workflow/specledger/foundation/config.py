@@ -192,12 +192,12 @@ def stage_settings(config: dict, stage: str, *, model: str | None = None, corpus
         corpus_identity: the text's sha256, which stands for where it comes from.
     """
     machine = {"device": config["device"], "threads": config["threads"]}
-    corpus, sweep, sampling = config["corpus"], config["sweep"], config["sampling"]
+    measured = {"prompt": config["corpus"]["prompt"], **machine}
+    sweep, sampling = config["sweep"], config["sampling"]
     drafting, eager = {"drafting": config["drafting"]}, [name for name in sweep["engines"] if name in EAGER]
     match stage:
         case "corpus":
-            slice_ = {key: corpus[key] for key in ("offline_fallback", "validation_fraction", "prompt")}
-            slice_ |= {"identity": corpus_identity, "context": config["model"]["context"]}
+            slice_ = {"identity": corpus_identity, "validation_fraction": config["corpus"]["validation_fraction"]}
         case "train":
             kind = "draft" if model == "draft" else "target"
             slice_ = {"training": config["training"][kind], "model": config["model"][kind], **machine}
@@ -207,21 +207,23 @@ def stage_settings(config: dict, stage: str, *, model: str | None = None, corpus
         case "ngram":
             slice_ = config["ngram"]
         case "checks":
-            slice_ = {**config["checks"], "engines": eager, "gammas": sweep["gammas"], **drafting, **machine}
+            slice_ = {**config["checks"], "engines": eager, "gammas": sweep["gammas"], **drafting, **measured}
         case "acceptance":
             drafters = sorted(set(sweep["gammas"]) & set(SPEAKING))
-            slice_ = {**config["acceptance"], "drafters": drafters, "sampling": sampling, **machine}
+            slice_ = {**config["acceptance"], "drafters": drafters, "sampling": sampling, **measured}
         case "sweep":
-            slice_ = {**sweep, **drafting, "sampling": sampling, **machine}
+            slice_ = {**sweep, **drafting, "sampling": sampling, **measured}
         case "sequences":
             drafters = sorted(set(sweep["gammas"]) - {"lookup"})  # in a few tokens it finds nothing
-            slice_ = {**config["sequences"], "engines": eager, "drafters": drafters, **drafting, **machine}
+            slice_ = {**config["sequences"], "engines": eager, "drafters": drafters, **drafting, **measured}
         case "controls":
-            slice_ = {**config["controls"], "gamma": config["sequences"]["gamma"], **machine}
+            slice_ = {**config["controls"], "gamma": config["sequences"]["gamma"], **measured}
         case "analysis":
             slice_ = {"seeds": config["seeds"], "quick": config["quick"], **config["analysis"]}
+        case "figures":
+            slice_ = {"report": config["report"]}  # all else that is drawn stands in the tables
         case "report":
-            slice_ = config
+            slice_ = config  # it is printed there
         case _:
             raise ValueError(f"stage must be one of the workflow's, got {stage}")
     return json.dumps(_plain(slice_), sort_keys=True, ensure_ascii=False)

@@ -1,0 +1,95 @@
+"""A finished study in seconds: every output is there, with the record that Snakemake keeps of it, and nothing was run.
+
+Snakemake's `touch` executor writes the same record as a real run does: parameters, code, sums of the inputs.
+"""
+
+import os
+from contextlib import contextmanager
+from pathlib import Path
+
+from clone import copy_checkout, write_config
+from small import play
+from snakemake.api import SnakemakeApi
+from snakemake.settings.types import (
+    ConfigSettings,
+    DAGSettings,
+    OutputSettings,
+    Quietness,
+    ResourceSettings,
+    StorageSettings,
+    WorkflowSettings,
+)
+from specledger.foundation import fingerprint
+
+
+@contextmanager
+def environment(**changes):
+    """Environment variables, for a while."""
+    before = {name: os.environ.get(name) for name in changes}
+    os.environ.update(changes)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
+
+
+class Planned:
+    """A checkout with a configuration, a text, and what Snakemake would do there."""
+
+    def __init__(self, checkout: Path, corpus: Path):
+        self.checkout, self.corpus = checkout, corpus
+        self.config = checkout / "tiny.yaml"
+        self.results = checkout / "results" / "tiny"
+
+    @classmethod
+    def in_folder(cls, folder: Path) -> "Planned":
+        """A new checkout, with nothing done yet."""
+        corpus, checkout = folder / "my play.txt", copy_checkout(folder / "a clone")
+        corpus.write_text(play(20_000), encoding="utf-8")
+        write_config(checkout / "tiny.yaml")
+        return cls(checkout, corpus)
+
+    def jobs(self, *, config=None, corpus=None, executor="dryrun", cores=2, targets=(), forced=()) -> dict:
+        """The jobs that run, as {(rule, model or None, seed or None): its outputs}; targets do nothing themselves."""
+        here = Path.cwd()
+        package, fingerprint.PACKAGE = fingerprint.PACKAGE, self.checkout / "workflow" / "specledger"
+        try:
+            with (
+                environment(SPECLEDGER_CORPUS=str(corpus or self.corpus)),
+                SnakemakeApi(OutputSettings(quiet={Quietness.ALL})) as api,
+            ):
+                workflow = api.workflow(
+                    resource_settings=ResourceSettings(cores=cores),
+                    config_settings=ConfigSettings(configfiles=[config or self.config]),
+                    storage_settings=StorageSettings(),
+                    workflow_settings=WorkflowSettings(),
+                    snakefile=self.checkout / "Snakefile",
+                    workdir=self.checkout,
+                )
+                asked = DAGSettings(
+                    targets=set(targets),
+                    forcerun=set(forced),
+                    forceall=executor == "touch",
+                    max_checksum_file_size=10**9,
+                )
+                workflow.dag(dag_settings=asked).execute_workflow(executor=executor)
+                dag = workflow._workflow.dag
+                return {_name(job): list(map(Path, job.output)) for job in dag.jobs if dag.needrun(job) and job.output}
+        finally:
+            os.chdir(here)
+            fingerprint.PACKAGE = package
+
+    def finish(self) -> None:
+        """Make every output, each with bytes of its own, and Snakemake's record of it."""
+        for outputs in self.jobs().values():
+            for output in outputs:
+                path = self.checkout / output
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(f"{output}\n", encoding="utf-8")
+        self.jobs(executor="touch")
+
+
+def _name(job) -> tuple:
+    found = job.wildcards_dict
+    return job.rule.name.removesuffix("_of_seed"), found.get("model"), int(found["seed"]) if "seed" in found else None

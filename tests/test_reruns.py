@@ -1,0 +1,278 @@
+"""What an edit runs again: the tables of config/README.md, read and held against Snakemake's own plan."""
+
+import fnmatch
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections import defaultdict
+
+import pytest
+import yaml
+from clone import TINY, write_config
+from planning import Planned
+from reruns import EDITS, FOLLOWS, KEYS, ONE_VALUE, OTHER, REPORT, STUDY, jobs_of, kinds, leaves, row_of
+from small import play
+from specledger.commands.run import STAGES
+from specledger.foundation import fingerprint
+from test_fingerprint import rewritten
+
+PACKAGE = "workflow/specledger"
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    made = Planned.in_folder(tmp_path_factory.mktemp("a study"))
+    made.finish()
+    assert made.jobs() == {}
+    return made
+
+
+@pytest.fixture
+def edit(study):
+    """Change files of the checkout; they are put back afterwards, times included."""
+    kept = []
+
+    def replace(name, change) -> None:
+        path = study.checkout / name
+        kept.append((path, path.read_bytes(), path.stat()))
+        path.write_text(change(path.read_text(encoding="utf-8")), encoding="utf-8")
+
+    fingerprint._parsed.cache_clear()
+    yield replace
+    fingerprint._parsed.cache_clear()
+    for path, content, stat in kept:
+        path.write_bytes(content)
+        os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+
+def changed(study, changes: dict):
+    """A configuration with `changes` laid over that of the study."""
+    return write_config(study.checkout / "edited.yaml", changes)
+
+
+def more(text: str) -> str:
+    return text + "\n\nADDED = 1\n"
+
+
+# --- each key ---
+
+
+def test_each_key_has_a_row_and_an_edit():
+    keys = leaves(STUDY)
+    assert set(EDITS) | ONE_VALUE == set(keys)
+    for key in keys:
+        row_of(key)
+    for pattern in KEYS:
+        assert any(fnmatch.fnmatch(key, pattern) for key in keys), f"config/README.md explains {pattern}, no key"
+    for cell in (*KEYS.values(), *OTHER.values()):
+        assert kinds(cell) <= {"corpus", *FOLLOWS, *REPORT}, cell
+
+
+@pytest.mark.parametrize("key", [key for key in EDITS if key != "seeds"])
+def test_an_edit_of_a_key_runs_exactly_what_its_row_says(key, study):
+    value = EDITS[key]
+    if key == "corpus.sha256":
+        value = hashlib.sha256(study.corpus.read_bytes()).hexdigest()
+    for part in reversed(key.split(".")):
+        value = {part: value}
+    assert set(study.jobs(config=changed(study, value))) == jobs_of(row_of(key), follows=REPORT)
+
+
+# --- other edits: one function for each row of the second table, which returns what Snakemake would run ---
+
+
+def of_words_in_a_configuration(study, edit):
+    turned = {key: TINY[key] for key in reversed(TINY)}
+    text = yaml.safe_dump({**turned, "sampling": {"temperature": 1}}, sort_keys=False)
+    config = study.checkout / "edited.yaml"
+    config.write_text("# a comment\n" + text.replace("study: tiny", "study: 'tiny'"))
+    edit("config/config.yaml", lambda text: "# a comment\n" + text)
+    return study.jobs(config=config)
+
+
+def of_words_in_the_code(study, edit):
+    for path in (study.checkout / PACKAGE).rglob("*.py"):
+        edit(path, rewritten)
+    for path in (study.checkout / "workflow" / "rules").glob("*.smk"):
+        edit(path, lambda text: "# a comment\n" + text)
+    return study.jobs()
+
+
+def of_words_in_the_claims(study, edit):
+    edit("config/claims.yaml", lambda text: "# a comment\n" + yaml.safe_dump(yaml.safe_load(text), width=60))
+    return study.jobs()
+
+
+def of_cores(study, _edit):
+    return {**study.jobs(cores=1), **study.jobs(cores=7)}
+
+
+def of_touch(study, _edit):
+    for path in study.checkout.rglob("*"):
+        if path.is_file() and ".snakemake" not in path.parts:
+            os.utime(path)
+    return study.jobs()
+
+
+def moved_text(study, text: str):
+    path = study.corpus.with_name("moved.txt")
+    path.write_text(text, encoding="utf-8")
+    return study.jobs(corpus=path)
+
+
+def of_the_place_of_the_text(study, _edit):
+    return moved_text(study, study.corpus.read_text(encoding="utf-8"))
+
+
+def of_another_text(study, _edit):
+    return moved_text(study, play(20_001))
+
+
+def of_a_clone(study, _edit):
+    """Files copied without their times, in any order."""
+    folder = study.checkout.parent / "another clone"
+    shutil.copytree(study.checkout, folder, copy_function=shutil.copyfile)
+    return Planned(folder, study.corpus).jobs()
+
+
+def of_a_swap(study, _edit):
+    target = TINY["training"]["target"]
+    swapped = {"batch": target["warmup_steps"], "warmup_steps": target["batch"]}
+    return study.jobs(config=changed(study, {"training": {"target": swapped}}))
+
+
+def of_seeds(*seeds):
+    return lambda study, _edit: study.jobs(config=changed(study, {"seeds": list(seeds)}))
+
+
+def of_a_rule_of_a_claim(study, edit):
+    edit("config/claims.yaml", lambda text: text.replace("0.05", "0.06").replace("rule:", "rule:  "))
+    return study.jobs()
+
+
+def of_files(*names, change=more):
+    def run(study, edit):
+        for name in names:
+            edit(name, change)
+        return study.jobs()
+
+    return run
+
+
+def of_templates(*endings):
+    def run(study, edit):
+        for path in sorted((study.checkout / "workflow" / "report").rglob("*")):
+            if path.suffix in endings:
+                edit(path, lambda text: text + "\n")
+        return study.jobs()
+
+    return run
+
+
+def of_another_draft_model(study, edit):
+    edit(study.results / "models" / "draft" / "2" / "model.safetensors", lambda text: text + "other weights")
+    return study.jobs()
+
+
+def of_a_deleted_result(study, edit):
+    edit(study.results / "sweep" / "2" / "runs.csv", str)
+    (study.results / "sweep" / "2" / "runs.csv").unlink()
+    assert set(study.jobs(forced={"page"})) == jobs_of("sweep", only=2)
+    return study.jobs()
+
+
+ROWS = {
+    "a comment, another order of keys": (of_words_in_a_configuration, {}),
+    "a comment, a docstring": (of_words_in_the_code, {}),
+    "a comment or another format in claims.yaml": (of_words_in_the_claims, {}),
+    "another number of cores": (of_cores, {}),
+    "`touch`": (of_touch, {}),
+    "the same text": (of_the_place_of_the_text, {}),
+    "a clone with results and `.snakemake`": (of_a_clone, {}),
+    "two values that change places": (of_a_swap, {"follows": REPORT}),
+    "a seed added": (of_seeds(1, 2, 3), {"seeds": (1, 2, 3), "only": 3}),
+    "the last seed removed": (of_seeds(1), {}),
+    "another first seed": (of_seeds(2, 1), {"seeds": (2, 1)}),
+    "another text": (of_another_text, {}),
+    "the rule of a claim": (of_a_rule_of_a_claim, {}),
+    "page.css": (of_templates(".css", ".js", ".j2"), {}),
+    "report.typ": (of_templates(".typ"), {}),
+    "text/en/page.toml": (of_files("workflow/report/text/en/page.toml", change="{}\n".format), {}),
+    "text/en/figures.toml": (of_files("workflow/report/text/en/figures.toml", change="{}\n".format), {}),
+    "a caption": (of_templates(".rst"), {}),
+    "logic of errors.py": (
+        of_files(
+            *(f"{PACKAGE}/foundation/{name}" for name in ("errors.py", "progress.py")), f"{PACKAGE}/commands/run.py"
+        ),
+        {},
+    ),
+    "logic of training": (of_files(f"{PACKAGE}/training/loop.py"), {}),
+    "logic of models/ngram.py": (of_files(f"{PACKAGE}/models/ngram.py"), {}),
+    "logic of sampling": (of_files(f"{PACKAGE}/sampling/verify.py"), {}),
+    "logic of experiments": (of_files(f"{PACKAGE}/experiments/forward_costs.py"), {}),
+    "logic of analysis": (of_files(f"{PACKAGE}/analysis/ledger.py"), {}),
+    "logic of reporting": (of_files(f"{PACKAGE}/reporting/drawing_ledger.py"), {}),
+    "the weights of one draft model": (of_another_draft_model, {"only": 2}),
+    "one result deleted": (of_a_deleted_result, {}),
+}
+
+
+def test_each_other_edit_has_a_function():
+    for name in OTHER:
+        assert [row for row in ROWS if name.startswith(row)] != [], f"config/README.md: nothing tries {name!r}"
+    assert len(OTHER) == len(ROWS) and len(KEYS) + len(OTHER) >= 25
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_an_edit_runs_exactly_what_its_row_says(row, study, edit):
+    (cell,) = [cell for name, cell in OTHER.items() if name.startswith(row)]
+    find, named = ROWS[row]
+    assert set(find(study, edit)) == jobs_of(cell, **named)
+
+
+# --- every module of the package ---
+
+
+def imports_by_python() -> dict[str, set[str]]:
+    """Which stages load each module, as Python itself tells it."""
+    script = (
+        "import importlib, json, sys\n"
+        "found = {}\n"
+        f"for stage in {STAGES!r}:\n"
+        "    for name in [n for n in sys.modules if n.split('.')[0] == 'specledger']:\n"
+        "        del sys.modules[name]\n"
+        "    importlib.import_module('specledger.commands.' + stage)\n"
+        "    found[stage] = [n for n in sys.modules if n.split('.')[0] == 'specledger']\n"
+        "print(json.dumps(found))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=fingerprint.PACKAGE.parent
+    )
+    found = defaultdict(set)
+    for stage, names in json.loads(done.stdout).items():
+        for name in names:
+            found[name].add(stage)
+    return found
+
+
+def test_a_change_in_each_module_runs_the_stages_that_load_it(study):
+    """Modules that the same stages load are changed together: a plan for each such set, not for each module."""
+    together, loads = defaultdict(list), imports_by_python()
+    for path in sorted((study.checkout / PACKAGE).rglob("*.py")):
+        name = ".".join(path.relative_to(study.checkout / "workflow").with_suffix("").parts)
+        if path.name != "__init__.py" and name.removeprefix("specledger.") not in fingerprint.SPEAKING:
+            together[frozenset(loads.get(name, ()))].append(path)
+    assert sum(map(len, together.values())) > 90
+    for stages, paths in together.items():
+        fingerprint._parsed.cache_clear()
+        kept = {path: path.read_bytes() for path in paths}
+        for path in paths:
+            path.write_text(more(path.read_text(encoding="utf-8")), encoding="utf-8")
+        cell = ", ".join("models" if stage == "train" else stage for stage in sorted(stages)) or "nothing"
+        found = set(study.jobs())
+        for path, content in kept.items():
+            path.write_bytes(content)
+        assert found == jobs_of(cell), [path.name for path in paths]

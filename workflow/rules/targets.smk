@@ -1,0 +1,41 @@
+# What can be asked for by name. `--forcerun` takes the rules that do the work: README.md lists both.
+rule models:
+    input:
+        expand(rules.train.output, model=("plain", "mtp", "draft"), seed=SEEDS),
+        rules.ngram.output,
+
+
+rule checks:
+    input:
+        expand(rules.checks_of_seed.output, seed=SEEDS),
+
+
+rule acceptance:
+    input:
+        expand(rules.acceptance_of_seed.output, seed=SEEDS),
+
+
+rule sequences:
+    input:
+        expand(rules.sequences_of_seed.output, seed=SEEDS),
+
+
+rule controls:
+    input:
+        expand(rules.controls_of_seed.output, seed=SEEDS[0]),
+
+
+rule sweep:
+    input:
+        expand(rules.sweep_of_seed.output, seed=SEEDS),
+
+
+rule ledger:
+    input:
+        rules.tables.output,
+
+
+rule report:
+    input:
+        rules.page.output,
+        rules.paper.output,
