@@ -144,10 +144,10 @@ def with_what_follows(found: set[str]) -> set[str]:
     return found
 
 
-def jobs_of(cell: str, seeds=(1, 2), only: int | None = None, follows=()) -> set[tuple]:
-    """The jobs of a row; `only` is the one seed that it speaks of."""
-    found = set()
-    for kind in with_what_follows(kinds(cell) | set(follows)):
+def jobs_of(cell: str, seeds=(1, 2), only: int | None = None, follows=(), closed=True) -> set[tuple]:
+    """The jobs of a row and, if `closed`, all that follow; `only` is the one seed that it speaks of."""
+    found, named = set(), kinds(cell) | set(follows)
+    for kind in with_what_follows(named) if closed else named:
         rule, model = ("train", kind) if kind in MODELS else (kind, None)
         each = seeds if kind in (*MODELS, *EACH_SEED) else seeds[:1] if kind == "controls" else (None,)
         found |= {(rule, model, seed) for seed in each if only is None or seed in (only, None)}
