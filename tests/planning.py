@@ -3,6 +3,7 @@
 Snakemake's `touch` executor writes the same record as a real run does: parameters, code, sums of the inputs.
 """
 
+import json
 import os
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,7 +20,9 @@ from snakemake.settings.types import (
     StorageSettings,
     WorkflowSettings,
 )
+from specledger.analysis.provenance import MODELS, current_sum, results_of
 from specledger.foundation import fingerprint
+from specledger.foundation.records import hash_text
 
 
 @contextmanager
@@ -50,7 +53,9 @@ class Planned:
         write_config(checkout / "tiny.yaml")
         return cls(checkout, corpus)
 
-    def jobs(self, *, config=None, corpus=None, executor="dryrun", cores=2, targets=(), forced=()) -> dict:
+    def jobs(
+        self, *, config=None, corpus=None, executor="dryrun", cores=2, targets=(), forced=(), forceall=False
+    ) -> dict:
         """The jobs that run, as {(rule, model or None, seed or None): its outputs}; targets do nothing themselves."""
         here = Path.cwd()
         package, fingerprint.PACKAGE = fingerprint.PACKAGE, self.checkout / "workflow" / "specledger"
@@ -70,24 +75,34 @@ class Planned:
                 asked = DAGSettings(
                     targets=set(targets),
                     forcerun=set(forced),
-                    forceall=executor == "touch",
+                    forceall=forceall,
                     max_checksum_file_size=10**9,
                 )
                 workflow.dag(dag_settings=asked).execute_workflow(executor=executor)
                 dag = workflow._workflow.dag
+                self.params = {_name(job)[:2]: job.params for job in dag.jobs if job.output}
                 return {_name(job): list(map(Path, job.output)) for job in dag.jobs if dag.needrun(job) and job.output}
         finally:
             os.chdir(here)
             fingerprint.PACKAGE = package
 
     def finish(self) -> None:
-        """Make every output, each with bytes of its own, and Snakemake's record of it."""
+        """Make every output, each with bytes of its own, its certificate, and Snakemake's record of it."""
         for outputs in self.jobs().values():
             for output in outputs:
                 path = self.checkout / output
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(f"{output}\n", encoding="utf-8")
-        self.jobs(executor="touch")
+        for made in results_of(self.results, [1, 2]):
+            params = self.params[("train", made.kind) if made.kind in MODELS else (made.kind, None)]
+            used = made.inputs.keys() - ({"plain"} if made.kind != "checks" else set())
+            record = {
+                "settings_hash": hash_text(params.settings),
+                "code_hash": params.code,
+                "inputs": {name: current_sum(made.inputs[name]) for name in used},
+            }
+            made.certificate.write_text(json.dumps(record), encoding="utf-8")
+        self.jobs(executor="touch", forceall=True)
 
 
 def _name(job) -> tuple:

@@ -59,6 +59,7 @@ EDITS = {
             "clip_norm": 2,
             "evaluate_every": 4,
             "checkpoint": "best",
+            "precision": "float32",
         }.items()
     },
     "training.mtp_weight": 0.2,

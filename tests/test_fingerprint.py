@@ -50,7 +50,7 @@ def changed_by(path: Path, text: str) -> set[str]:
         ("models/ngram.py", {"ngram", *MEASURING}),
         ("corpus/text.py", {"corpus", "ngram", *DECODING}),
         ("experiments/forward_costs.py", {"sweep"}),
-        ("foundation/records.py", set(STAGES) - {"figures"}),
+        ("foundation/records.py", set(STAGES)),
         ("foundation/errors.py", set()),
         ("foundation/progress.py", set()),
     ],

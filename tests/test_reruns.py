@@ -138,6 +138,27 @@ def of_a_clone(study, _edit):
     return Planned(folder, study.corpus).jobs()
 
 
+def copied_alone(study, name: str) -> Planned:
+    """Another clone with the results, and nothing of Snakemake's."""
+    folder = study.checkout.parent / name
+    ignored = shutil.ignore_patterns(".snakemake")
+    shutil.copytree(study.checkout, folder, copy_function=shutil.copyfile, ignore=ignored)
+    return Planned(folder, study.corpus)
+
+
+def of_copied_results(study, _edit):
+    return copied_alone(study, "copied").jobs()
+
+
+def of_copied_results_and_an_edit(study, _edit):
+    copied = copied_alone(study, "copied and edited")
+    return copied.jobs(config=changed(copied, {"training": {"draft": {"steps": 13}}}))
+
+
+def of_copied_results_and_another_text(study, _edit):
+    return moved_text(copied_alone(study, "copied beside another text"), play(20_002))
+
+
 def of_a_swap(study, _edit):
     target = TINY["training"]["target"]
     swapped = {"batch": target["warmup_steps"], "warmup_steps": target["batch"]}
@@ -192,6 +213,9 @@ ROWS = {
     "`touch`": (of_touch, {}),
     "the same text": (of_the_place_of_the_text, {}),
     "a clone with results and `.snakemake`": (of_a_clone, {}),
+    "results copied into a clone": (of_copied_results, {}),
+    "the same, and then an edit": (of_copied_results_and_an_edit, {"follows": REPORT}),
+    "the same, and another text": (of_copied_results_and_another_text, {}),
     "two values that change places": (of_a_swap, {"follows": REPORT}),
     "a seed added": (of_seeds(1, 2, 3), {"seeds": (1, 2, 3), "only": 3}),
     "the last seed removed": (of_seeds(1), {}),

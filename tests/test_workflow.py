@@ -159,6 +159,25 @@ def test_lint_is_clean(study):
 # --- the study again, damaged ---
 
 
+def test_results_copied_without_snakemakes_records_are_taken_over(study, tmp_path):
+    """Real certificates and sums: nothing is trained or measured, tables and report are made anew."""
+    ignored = shutil.ignore_patterns(".snakemake")
+    shutil.copytree(study.checkout, tmp_path / "copy", copy_function=shutil.copyfile, ignore=ignored)
+    assert Study(tmp_path / "copy", study.corpus).plan() == {"tables": 1, "figures": 1, "page": 1, "paper": 1, "all": 1}
+
+
+def test_the_report_names_results_of_other_settings(another):
+    """Snakemake is told to look at times alone, and so doesn't see the edit; the hashes do."""
+    config = write_config(another.checkout / "edited.yaml", {"training": {"draft": {"steps": 13}}})
+    done = another.run("page", "--rerun-triggers", "mtime", "--forcerun", "page", config=config)
+    assert done.returncode == 0, done.stdout + done.stderr
+    page = (another.checkout / "report" / "tiny" / "index.html").read_text(encoding="utf-8")
+    for seed in (1, 2):
+        line = f"models/draft/{seed}: made with other settings than the study"
+        assert line in page and line in done.stderr
+    assert "models/mtp/1: made" not in page
+
+
 def test_aggregates_take_exactly_the_configured_seeds(another):
     config = write_config(another.checkout / "one.yaml", {"seeds": [2]})
     done = another.run("results/tiny/tables/seeds.csv", config=config)

@@ -5,6 +5,7 @@ import sys
 
 import yaml
 
+from specledger.analysis.adoption import settle
 from specledger.corpus.source import from_file, sha256
 from specledger.corpus.text import check_usable, decode_utf8
 from specledger.foundation import config as configuration
@@ -64,7 +65,7 @@ def settings(stage, model=None):
 
 def expected():
     """What the certificate of each stage must say, as JSON, so that the report can name what is stale."""
-    stages = [("corpus", None), *(("train", m) for m in ("plain", "mtp", "draft"))]
+    stages = [("corpus", None), ("ngram", None), *(("train", m) for m in ("plain", "mtp", "draft"))]
     stages += [(stage, None) for stage in ("checks", "acceptance", "sequences", "controls", "sweep")]
     return json.dumps(
         {
@@ -73,6 +74,15 @@ def expected():
         },
         sort_keys=True,
     )
+
+
+if workflow.is_main_process:
+    try:
+        STALE = settle(RESULTS, SEEDS, json.loads(expected()))
+    except OSError as error:
+        sys.exit(f"specledger: {error.filename}: {error.strerror}; results that were copied here must be writable")
+    if STALE:
+        print(f"specledger: {', '.join(STALE)}: copied here, not of this study's making, made anew", file=sys.stderr)
 
 
 def model_files(model):

@@ -1,35 +1,78 @@
 """Where the results of a study come from, and which of them don't belong to it."""
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
-from specledger.foundation.records import hash_text, read_json
+from specledger.foundation.records import hash_text, read_json, sum_of, weights_of
 
 MODELS = ("plain", "mtp", "draft")
 MEASURED = ("checks", "acceptance", "sequences", "sweep")
 
 
-def certificates(results: Path, seeds: list[int]) -> dict[str, list[tuple[str, dict]]]:
-    """The certificates by kind of result (a model's name or a stage), each with the name of its folder."""
-    found = {}
-    for model in MODELS:
-        found[model] = [(f"models/{model}/{seed}", results / "models" / model / str(seed)) for seed in seeds]
-    for stage in MEASURED:
-        found[stage] = [(f"{stage}/{seed}", results / stage / str(seed)) for seed in seeds]
-    found["controls"] = [(f"controls/{seeds[0]}", results / "controls" / str(seeds[0]))]  # of one seed
-    return {
-        kind: [(name, read_json(folder / "certificate.json")) for name, folder in folders]
-        for kind, folders in found.items()
-    }
+@dataclass(frozen=True, kw_only=True)
+class Made:
+    """A result that says how it was made: its kind (a model's name or a stage), its place, its certificate."""
+
+    kind: str
+    name: str
+    folder: Path
+    certificate: Path
+    inputs: dict[str, tuple[Path, ...]]  # what it is made from, by the names of the certificate
 
 
-def stale_lines(found: dict[str, list[tuple[str, dict]]], expected: dict[str, dict]) -> list[str]:
-    """One line for each result that other settings or other code than today's have made."""
+def results_of(results: Path, seeds: list[int]) -> Iterator[Made]:
+    """Every result of the study, those before others that they are made from."""
+    text = {"text": (results / "corpus" / "text.txt",)}
+    ngram = results / "ngram"
+    yield _made("corpus", results / "corpus", results / "corpus" / "corpus.json", {})
+    yield _made("ngram", ngram, ngram / "ngram.json", text)
+    for seed in map(str, seeds):
+        models = {model: results / "models" / model / seed for model in MODELS}
+        for model, folder in models.items():
+            yield _made(model, folder, folder / "certificate.json", text)
+        cast = {**text, "ngram": (ngram / "ngram.safetensors",)}
+        cast |= {model: weights_of(folder) for model, folder in models.items()}
+        for stage in (*MEASURED, *(["controls"] if seed == str(seeds[0]) else [])):
+            yield _made(stage, results / stage / seed, results / stage / seed / "certificate.json", cast)
+
+
+def _made(kind: str, folder: Path, certificate: Path, inputs: dict) -> Made:
+    parts = folder.parts[-3:] if kind in MODELS else folder.parts[-2:] if folder.name.isdigit() else folder.parts[-1:]
+    return Made(kind=kind, name="/".join(parts), folder=folder, certificate=certificate, inputs=inputs)
+
+
+@cache
+def _sum(paths: tuple[Path, ...], _times: tuple[int, ...]) -> str:
+    return sum_of(*paths)
+
+
+def current_sum(paths: tuple[Path, ...]) -> str | None:
+    """The sum of files as they are now; None where one is gone (weights may be deleted to save room)."""
+    try:
+        return _sum(paths, tuple(path.stat().st_mtime_ns for path in paths))
+    except FileNotFoundError:
+        return None
+
+
+def differences(made: Made, record: dict, expected: dict[str, dict]) -> list[str]:
+    """In what `made` differs from what today's settings, code and files would give: empty where it is valid."""
+    found = [what for what in ("settings", "code") if record.get(f"{what}_hash") != expected[made.kind][f"{what}_hash"]]
+    for name, then in record.get("inputs", {}).items():
+        now = current_sum(made.inputs[name]) if name in made.inputs else None
+        if now is not None and now != then:
+            found.append({"text": "text", "ngram": "n-gram"}.get(name, f"model {name}"))
+    return found
+
+
+def stale_lines(results: Path, seeds: list[int], expected: dict[str, dict]) -> list[str]:
+    """One line for each result that other settings, code, text or models than the study's have made."""
     lines = []
-    for kind, named in found.items():
-        for name, record in named:
-            wrong = [what for what in ("settings", "code") if record[f"{what}_hash"] != expected[kind][f"{what}_hash"]]
-            if wrong:
-                lines.append(f"{name}: made with other {' and '.join(wrong)} than the study's")
+    for made in results_of(results, seeds):
+        wrong = differences(made, read_json(made.certificate), expected)
+        if wrong:
+            lines.append(f"{made.name}: made with other {' and '.join(wrong)} than the study's")
     return lines
 
 
@@ -51,10 +94,11 @@ def mixed_lines(records: list[dict]) -> list[str]:
 def provenance(results: Path, config: dict, settings: str, expected: dict[str, dict]) -> dict:
     """What the report says of the study's making; raises UserError for a certificate that is missing."""
     seeds = config["seeds"]
-    found = certificates(results, seeds)
-    records = [record for named in found.values() for _, record in named]
-    corpus = read_json(results / "corpus" / "corpus.json")
-    stale = stale_lines(found, expected) + stale_lines({"corpus": [("corpus", corpus)]}, expected)
+    records = [
+        read_json(made.certificate)
+        for made in results_of(results, seeds)
+        if made.certificate.name == "certificate.json"
+    ]
     trainings = [
         read_json(results / "models" / model / str(seed) / "training.json") for model in MODELS for seed in seeds
     ]
@@ -73,7 +117,7 @@ def provenance(results: Path, config: dict, settings: str, expected: dict[str, d
         "platform": first["platform"],
         "train_s": sum(training["train_s"] for training in trainings),
         "sweep_s": sweep_seconds(results, seeds),
-        "stale": stale,
+        "stale": stale_lines(results, seeds, expected),
         "missing": [],
         "mixed": mixed_lines(records),
     }

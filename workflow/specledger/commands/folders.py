@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from specledger.foundation.records import certificate, write_json
+from specledger.foundation.records import certificate, sum_of, weights_of, write_json
 
 
 class FolderOf(argparse.Action):
@@ -20,9 +20,24 @@ def add_folder(parser, name: str, text: str) -> None:
     parser.add_argument(name, type=Path, nargs="+", required=True, action=FolderOf, help=text)
 
 
+def _inputs_of(options) -> dict[str, str]:
+    """The sums of what a stage reads, by name: its files, and of a model's folder the weights."""
+    found = {}
+    for name in ("text", "ngram", "mtp", "draft", "plain"):
+        path = getattr(options, name, None)
+        if path is not None:
+            found[name] = sum_of(*weights_of(path)) if path.is_dir() else sum_of(path)
+    return found
+
+
 def certify(folder: Path, options, device: str, threads: int) -> None:
     """Write certificate.json: what made the results of a folder."""
     record = certificate(
-        stage=options.stage, settings=options.settings, code=options.code, device=device, threads=threads
+        stage=options.stage,
+        settings=options.settings,
+        code=options.code,
+        inputs=_inputs_of(options),
+        device=device,
+        threads=threads,
     )
     write_json(folder / "certificate.json", record)

@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 from specledger.corpus.text import Corpus
-from specledger.foundation.records import read_json, write_json, written_whole
+from specledger.foundation.records import hash_text, read_json, sum_of, write_json, written_whole
 from specledger.models.ngram import NGram
 
 
@@ -34,6 +34,9 @@ def run(options, log) -> None:
             "validation_loss": loss,
             "build_s": round(build_s, 3),
             "query_us": round(query_us, 2),
+            "settings_hash": hash_text(options.settings),
+            "code_hash": options.code,
+            "inputs": {"text": sum_of(options.text)},
         },
     )
     log.say(f"ngram of order {ngram.order}: validation loss {loss:.4f}, built in {build_s:.2f} s")

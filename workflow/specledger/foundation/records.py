@@ -61,6 +61,20 @@ def hash_text(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
+def sum_of(*paths: Path) -> str:
+    """The sha256 of the files' bytes, one after another."""
+    digest = hashlib.sha256()
+    for path in paths:
+        with path.open("rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()
+
+
+def weights_of(folder: Path) -> tuple[Path, Path]:
+    """The files that make a model what it is."""
+    return folder / "model.safetensors", folder / "heads.safetensors"
+
+
 def _git(*arguments: str) -> str | None:
     here = Path(__file__).resolve().parent
     try:
@@ -70,14 +84,15 @@ def _git(*arguments: str) -> str | None:
     return done.stdout.strip() if done.returncode == 0 else None
 
 
-def certificate(*, stage: str, settings: str, code: str, device: str, threads: int) -> dict:
-    """Which settings and code made a result, on what: no time and no path, so that it repeats."""
+def certificate(*, stage: str, settings: str, code: str, inputs: dict, device: str, threads: int) -> dict:
+    """Which settings, code and `inputs` (sums by name) made a result, on what: no time, no path, so that it repeats."""
     status = _git("status", "--porcelain", "--untracked-files=no")
     return {
         "stage": stage,
         "settings": json.loads(settings),
         "settings_hash": hash_text(settings),
         "code_hash": code,
+        "inputs": inputs,
         "device": device,
         "threads": threads,
         "versions": {name: metadata.version(name) for name in LIBRARIES},

@@ -1,0 +1,143 @@
+"""What doesn't belong to a study is named; results that came without Snakemake's records are judged by hashes."""
+
+import json
+import shutil
+
+import pytest
+from clone import write_config
+from planning import Planned
+from reruns import REPORT, jobs_of
+from specledger.analysis.adoption import recorded
+from specledger.analysis.provenance import mixed_lines, provenance, results_of, stale_lines
+from specledger.foundation.errors import UserError
+from specledger.foundation.records import certificate, hash_text
+
+SEEDS = [1, 2]
+STEPS = {"training": {"draft": {"steps": 13}}}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    made = Planned.in_folder(tmp_path_factory.mktemp("a study"))
+    made.finish()
+    return made
+
+
+@pytest.fixture
+def copied(finished, tmp_path):
+    """The results in a clone of their own, with the times of copying, and nothing of Snakemake's."""
+    ignored = shutil.ignore_patterns(".snakemake")
+    shutil.copytree(finished.checkout, tmp_path / "copied", copy_function=shutil.copyfile, ignore=ignored)
+    return Planned(tmp_path / "copied", finished.corpus)
+
+
+def expected_of(study) -> dict:
+    """The hashes of today's settings and code, from Snakemake's own plan."""
+    study.jobs(executor="dryrun")
+    return {
+        model or rule: {"settings_hash": hash_text(params.settings), "code_hash": params.code}
+        for (rule, model), params in study.params.items()
+        if "settings" in params.keys()  # noqa: SIM118 (no dict)
+    }
+
+
+def test_each_result_says_what_made_it(finished):
+    names = [made.name for made in results_of(finished.results, SEEDS)]
+    assert names[:3] == ["corpus", "ngram", "models/plain/1"] and len(names) == 2 + 6 + 8 + 1
+    assert names.count("controls/1") == 1 and "controls/2" not in names
+    assert stale_lines(finished.results, SEEDS, expected_of(finished)) == []
+
+
+@pytest.mark.parametrize("what", ["settings", "code"])
+@pytest.mark.parametrize("name", ["corpus", "ngram", "models/mtp/2", "sweep/1", "controls/1"])
+def test_another_hash_is_named(what, name, copied):
+    expected = expected_of(copied)
+    made = {made.name: made for made in results_of(copied.results, SEEDS)}[name]
+    record = json.loads(made.certificate.read_text())
+    made.certificate.write_text(json.dumps({**record, f"{what}_hash": "0"}))
+    assert stale_lines(copied.results, SEEDS, expected) == [f"{name}: made with other {what} than the study's"]
+
+
+@pytest.mark.parametrize(
+    ("file", "stale"),
+    [
+        ("models/draft/1/model.safetensors", ["checks/1", "acceptance/1", "sequences/1", "sweep/1", "controls/1"]),
+        ("models/mtp/2/heads.safetensors", ["checks/2", "acceptance/2", "sequences/2", "sweep/2"]),
+        ("models/plain/2/model.safetensors", ["checks/2"]),
+    ],
+)
+def test_what_was_measured_with_other_weights_is_named(file, stale, copied):
+    """Same settings, same code: only the sum of the weights tells it."""
+    expected, model = expected_of(copied), file.split("/")[1]
+    (copied.results / file).write_text("weights of another machine")
+    lines = stale_lines(copied.results, SEEDS, expected)
+    assert set(lines) == {f"{name}: made with other model {model} than the study's" for name in stale}
+
+
+def test_what_was_made_from_another_text_is_named(copied):
+    expected = expected_of(copied)
+    (copied.results / "corpus" / "text.txt").write_text("another text")
+    lines = stale_lines(copied.results, SEEDS, expected)
+    assert len(lines) == 1 + 6 + 9 and all("made with other text than" in line for line in lines)
+
+
+def test_weights_that_were_deleted_make_nothing_stale(copied):
+    expected = expected_of(copied)
+    (copied.results / "models" / "draft" / "1" / "model.safetensors").unlink()
+    assert stale_lines(copied.results, SEEDS, expected) == []
+
+
+def test_a_certificate_that_is_gone_or_broken_is_one_line(copied):
+    expected, path = expected_of(copied), copied.results / "sweep" / "1" / "certificate.json"
+    path.write_text("{")
+    with pytest.raises(UserError, match=r"sweep/1/certificate.json: not valid JSON .*; delete it and run"):
+        stale_lines(copied.results, SEEDS, expected)
+    path.unlink()
+    with pytest.raises(UserError, match=r"sweep/1/certificate.json: missing; run snakemake again"):
+        provenance(copied.results, {"seeds": SEEDS}, "", expected)
+
+
+def test_results_of_different_machines_are_named():
+    one = certificate(stage="sweep", settings="{}", code="c", inputs={}, device="a", threads=1)
+    other = {**one, "device": "b", "versions": {**one["versions"], "torch": "1"}}
+    lines = mixed_lines([one, other, one])
+    assert lines[0] == "device: a, b" and len(lines) == 2 and lines[1].startswith("torch: 1, ")
+    assert mixed_lines([one, one]) == []
+
+
+# --- results without Snakemake's records ---
+
+
+def test_valid_results_are_taken_over_once_and_for_all(copied):
+    assert set(copied.jobs()) == jobs_of("tables")
+    assert not recorded(copied.results / "models" / "plain" / "1" / "certificate.json")
+    copied.jobs(executor="touch")  # tables and what follows are made, and recorded
+    assert copied.jobs() == {}
+
+
+def test_an_edit_is_noticed_long_after_and_can_be_taken_back(copied):
+    copied.jobs(executor="touch")
+    edited = write_config(copied.checkout / "edited.yaml", STEPS)
+    assert set(copied.jobs(config=edited)) == jobs_of("draft", follows=REPORT)
+    assert set(copied.jobs()) <= jobs_of("tables")
+
+
+def test_a_text_that_is_stale_comes_back(copied):
+    other = copied.checkout.parent / "other.txt"
+    other.write_text(copied.corpus.read_text() + "The end.\n")
+    assert set(copied.jobs(corpus=other)) == jobs_of("everything")
+    assert set(copied.jobs(corpus=other)) == jobs_of("everything")
+    assert set(copied.jobs()) == jobs_of("tables")
+
+
+@pytest.mark.parametrize("broken", ["", "[]", '{"settings_hash": 1}'])
+def test_a_broken_certificate_is_stale(broken, copied):
+    (copied.results / "models" / "draft" / "2" / "certificate.json").write_text(broken)
+    assert set(copied.jobs()) >= jobs_of("draft", only=2)
+    assert ("train", "mtp", 2) not in copied.jobs()
+
+
+def test_what_snakemake_knows_is_left_alone(finished):
+    before = {path: path.stat().st_mtime_ns for path in finished.results.rglob("*") if path.is_file()}
+    finished.jobs(config=write_config(finished.checkout / "edited.yaml", STEPS))
+    assert {path: path.stat().st_mtime_ns for path in before} == before
