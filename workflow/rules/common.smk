@@ -20,10 +20,18 @@ ENVIRONMENT = "../envs/specledger.yaml"
 WORKFLOW = Path(workflow.basedir) / "workflow"
 
 
+# Jobs of an executor that has no cores but nodes; there the Snakefile is read once more, before each job.
+ELSEWHERE = workflow.remote_exec or (
+    workflow.resource_settings.nodes is not None and not workflow.resource_settings.cores
+)
+
+
 def prepared():
     """The corpus file (or None), its sum, and whether a GPU is used; UserError before any job starts."""
     configuration.validate(config)
-    device = resolve(config["device"])
+    device = config["device"] if ELSEWHERE else resolve(config["device"])
+    if ELSEWHERE and device == "auto":
+        raise UserError("config device: auto — the jobs run on other machines; allowed: cpu, cuda")
     path = os.environ.get("SPECLEDGER_CORPUS") or config["corpus"]["path"]
     for folder in (RESULTS, REPORT):
         there = next(p for p in (folder.absolute(), *folder.absolute().parents) if p.exists())

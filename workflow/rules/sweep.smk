@@ -21,7 +21,8 @@ rule sweep_of_seed:
         BENCHMARKS / "sweep" / "{seed}.tsv"
     conda:
         ENVIRONMENT
-    threads: os.cpu_count()  # clamped to --cores: all of them
+    # Clamped to --cores, and so all of them; on a cluster the profile asks for a whole node.
+    threads: config["threads"] if ELSEWHERE else os.cpu_count()
     resources:
         gpu=workflow.global_resources.get("gpu", GPU) if ON_GPU else 0,
         mem_mb=1000,

@@ -1,3 +1,9 @@
+# The text may come from the network, which a cluster's nodes often lack; the n-gram takes a second.
+localrules:
+    corpus,
+    ngram,
+
+
 # What can be asked for by name. `--forcerun` takes the rules that do the work: README.md lists both.
 rule models:
     input:

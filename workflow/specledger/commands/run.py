@@ -2,12 +2,14 @@
 
 import argparse
 import importlib
+import json
 import sys
 import traceback
 from pathlib import Path
 
 from specledger.foundation.errors import UserError
 from specledger.foundation.progress import Log
+from specledger.foundation.slots import gpu_of_its_own
 
 STAGES = (
     "corpus",
@@ -47,7 +49,8 @@ def main(arguments: list[str]) -> int:
     options = parse(arguments)
     log = Log(options.log)
     try:
-        options.run(options, log)
+        with gpu_of_its_own(json.loads(options.settings).get("device", "cpu"), log.say):
+            options.run(options, log)
     except KeyboardInterrupt:
         log.write(traceback.format_exc())
         print(f"specledger {options.stage}: interrupted", file=sys.stderr)
