@@ -10,7 +10,7 @@ import time
 from base64 import urlsafe_b64encode
 from pathlib import Path
 
-from specledger.analysis.provenance import Made, differences, results_of
+from specledger.analysis.provenance import MODELS, Made, differences, results_of
 from specledger.foundation.errors import UserError
 from specledger.foundation.records import read_json
 
@@ -25,8 +25,16 @@ def recorded(path: Path) -> bool:
     return Path(".snakemake", "metadata", *(f"@{part}" for part in parts[:-1]), parts[-1]).is_file()
 
 
-def _set_times(folder: Path, seconds: float) -> None:
-    for path in folder.iterdir():
+def _benchmark(results: Path, made: Made) -> Path:
+    """The file with a job's seconds, whose time Snakemake looks at too."""
+    folder = results / "benchmarks"
+    if made.kind in MODELS:
+        return folder / "train" / f"{made.kind}-{made.folder.name}.tsv"
+    return folder / f"{made.name}.tsv"
+
+
+def _set_times(results: Path, made: Made, seconds: float) -> None:
+    for path in (*made.folder.iterdir(), _benchmark(results, made)):
         if path.is_file():
             os.utime(path, (seconds, seconds))
 
@@ -64,7 +72,7 @@ def settle(results: Path, seeds: list[int], expected: dict[str, dict]) -> list[s
             valid = same_text = _settle_text(made, expected)
         else:
             valid = same_text and _valid(made, expected)
-        _set_times(made.folder, now if valid else OLDEST)
+        _set_times(results, made, now if valid else OLDEST)
         if not valid:
             stale.append(made.name)
     return stale

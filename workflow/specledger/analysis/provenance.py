@@ -59,6 +59,9 @@ def current_sum(paths: tuple[Path, ...]) -> str | None:
 def differences(made: Made, record: dict, expected: dict[str, dict]) -> list[str]:
     """In what `made` differs from what today's settings, code and files would give: empty where it is valid."""
     found = [what for what in ("settings", "code") if record.get(f"{what}_hash") != expected[made.kind][f"{what}_hash"]]
+    weights = current_sum(weights_of(made.folder)) if "weights" in record else None
+    if weights is not None and weights != record["weights"]:
+        found.append("weights")  # they changed after they were written
     for name, then in record.get("inputs", {}).items():
         now = current_sum(made.inputs[name]) if name in made.inputs else None
         if now is not None and now != then:

@@ -40,4 +40,6 @@ def certify(folder: Path, options, device: str, threads: int) -> None:
         device=device,
         threads=threads,
     )
+    if all(path.exists() for path in weights_of(folder)):
+        record["weights"] = sum_of(*weights_of(folder))
     write_json(folder / "certificate.json", record)

@@ -67,6 +67,9 @@ def one_line(error: Exception, log: Path | None) -> str:
     if isinstance(error, UserError):
         return str(error)
     text = " ".join(str(error).split()) or "no message"
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in text:
+        wanted = text.partition(". ")[0]
+        return f"out of memory ({wanted}); a smaller training.*.batch, fewer draws, or device: cpu needs less"
     where = f" (traceback in {log})" if log is not None else ""
     if isinstance(error, OSError) and error.filename:
         return f"{error.filename}: {error.strerror}{where}"

@@ -1,5 +1,6 @@
 """Text to token indices and back, and the split into training and validation."""
 
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -84,7 +85,10 @@ class Corpus:
 
         The record has a prompt of its own only where the text is the fallback, which may not spell `prompt`.
         """
-        text = decode_utf8(text_path.read_bytes(), str(text_path))
+        raw = text_path.read_bytes()
+        if record.get("sha256", found := hashlib.sha256(raw).hexdigest()) != found:
+            raise UserError(f"{text_path}: not the text that corpus.json describes; delete it and run snakemake again")
+        text = decode_utf8(raw, str(text_path))
         vocabulary = Vocabulary(symbols=tuple(record["vocabulary"]))
         tokens = vocabulary.encode(text)
         split = record["train_characters"]
