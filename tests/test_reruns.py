@@ -165,6 +165,10 @@ def of_a_swap(study, _edit):
     return study.jobs(config=changed(study, {"training": {"target": swapped}}))
 
 
+def of_compiled(study, _edit):
+    return study.jobs(config=changed(study, {"sweep": {"engines": ["recompute", "cached"]}}))
+
+
 def of_seeds(*seeds):
     return lambda study, _edit: study.jobs(config=changed(study, {"seeds": list(seeds)}))
 
@@ -217,6 +221,7 @@ ROWS = {
     "the same, and then an edit": (of_copied_results_and_an_edit, {"follows": REPORT}),
     "the same, and another text": (of_copied_results_and_another_text, {}),
     "two values that change places": (of_a_swap, {"follows": REPORT}),
+    "the engine compiled": (of_compiled, {"follows": REPORT}),
     "a seed added": (of_seeds(1, 2, 3), {"seeds": (1, 2, 3), "only": 3}),
     "the last seed removed": (of_seeds(1), {}),
     "another first seed": (of_seeds(2, 1), {"seeds": (2, 1)}),
