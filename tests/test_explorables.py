@@ -532,3 +532,56 @@ def test_every_seed_is_a_point_where_its_file_has_it(visit, study):
     tab.locator("#seeds-seed").select_option("2")
     assert tab.locator("#explore-seeds circle.chosen").count() == 6, "in each strip once"
     assert tab.locator("#explore-seeds circle.faint").count() == 12
+
+
+# -- all of them ----------------------------------------------------------------------------------------------
+
+
+def test_fingers_do_what_keys_do(visit):
+    tab = visit(has_touch=True, viewport={"width": 390, "height": 800}, is_mobile=True)
+    tab.locator('#explore-mask tr[data-row="4"] td').first.tap()
+    assert tab.locator("#explore-mask tr.chosen").get_attribute("data-row") == "4"
+    tab.locator("#explore-rule button[value='1']").tap()
+    assert outcome(tab, "rule", "n") == "1"
+    tab.locator("details[data-part=attention] summary").tap()
+    assert tab.locator("details[data-part=attention]").get_attribute("open") is not None
+    tab.locator("#explore-battery input[type=checkbox]").first.tap()
+    assert outcome(tab, "battery", "slipped") != "0"
+    tab.locator("#explore-seeds circle[data-seed='2']").first.tap()
+    assert tab.locator("#seeds-seed").input_value() == "2"
+    assert tab.locator("#explore-seeds .picked").inner_text().startswith("Seed 2:")
+    tab.locator("#ledger-ledger tbody tr:nth-child(3) td").nth(3).tap()
+    assert tab.locator("#ledger-ledger tbody tr:nth-child(3)").get_attribute("class") == "opened"
+    assert tab.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_in_what_was_touched(visit, scheme):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
+    states = "#mask=1,3,7&rule=1,ngram,1000&speedup=0.4,0.6,5,0&sample=9&ledger=4,cached,,8,descending&seeds=2,0,40"
+    tab = visit(states + "&battery=rule,mtp,1-gram&module=head,1&waterfall=1", color_scheme=scheme)
+    tab.add_style_tag(content=".scroll { background: none !important }")
+    found = axe.Axe().run(tab, context="main")
+    assert found.violations_count == 0, found.generate_report()
+
+
+def test_every_table_downloads_as_it_lies_on_disk(visit, study):
+    tab = visit()
+    compared = 0
+    for link in tab.locator("#downloads a[download]").all():
+        with tab.expect_download() as waiting:
+            link.click()
+        name = waiting.value.suggested_filename
+        if name.endswith(".csv") and (study / "tables" / name).exists():
+            assert Path(waiting.value.path()).read_bytes() == (study / "tables" / name).read_bytes(), name
+            compared += 1
+    assert compared >= 15
+
+
+def test_paper_shows_states_without_controls(visit):
+    tab = visit()
+    tab.emulate_media(media="print")
+    tab.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert tab.locator(".explorable :is(select, button.act, input[type=range]):visible").count() == 0
+    assert tab.locator("#explore-module details:not([open])").count() == 0
+    assert tab.locator("#explore-rule tbody tr").first.is_visible()

@@ -16,7 +16,9 @@ from specledger.reporting.explorables_mtp import MODULE, SHARED, parts_of
 from specledger.reporting.explorables_rule import _gathered, _keeper, table_rows
 from specledger.reporting.figures import draw_all
 from specledger.reporting.played import acceptance_of, read_rounds, tensor_shapes
+from specledger.theory.speculation import measured_cost_speedup
 from synthetic import write_synthetic_study
+from synthetic_files import write_csv
 from synthetic_played import write_waterfall
 
 NAMES = ("mask", "rule", "speedup", "module", "sample", "ledger", "waterfall", "battery", "seeds")
@@ -193,3 +195,21 @@ def test_few_and_many_seeds(browser, tmp_path, seeds):
     tab.locator("#seeds-n").press("End")
     assert (shown.inner_text() == "–") == (len(seeds) == 1)
     visits.close()
+
+
+def test_a_prediction_measured_apart_stands_before_the_measurement(tmp_path):
+    about = write_synthetic_study(tmp_path, (1, 2))
+    row = {"engine": "cached", "drafter": "draft", "gamma": 2, "tokens_per_round": 2.5, "t_ar": 0.001}
+    row |= {"t_propose": 0.0004, "t_verify": 0.0012, "overhead": 0.0002, "plain_overhead": 0.0001}
+    write_csv(tmp_path / "tables" / "cost_model.csv", [row | {"cost_model": 2.5 * 1.1 / 1.8, "miss": -0.031}])
+    text = rendered(tmp_path, about).read_text(encoding="utf-8")
+    start = text.index(">", text.index('id="data-ledger"')) + 1
+    rows = json.loads(text[start : text.index("</script>", start)])["data"]["rows"]
+    found = [one["apart"] for one in rows if one["apart"]]
+    assert len(found) == 1
+    shown = {"tokens": 2.5, "plain": 1.1, "verify": 1.2, "propose": 0.4, "overhead": 0.2, "miss": -0.031}
+    assert found[0] == pytest.approx(shown | {"value": 2.5 * 1.1 / 1.8}, rel=1e-5)
+    assert found[0]["value"] == pytest.approx(
+        measured_cost_speedup(tokens_per_round=2.5, plain_s=1.1, verify_s=1.2, draft_s=0.2, gamma=2, overhead_s=0.2),
+        rel=1e-5,
+    )

@@ -1,5 +1,5 @@
 // Opens a row of the ledger, narrows the table to an engine or a drafter, and keeps its order in the URL.
-const { open, state, number, times, interval, milliseconds, raised, say, element, among, known, tables } = globalThis.specledger;
+const { open, state, number, percent, times, interval, milliseconds, raised, say, element, among, known, tables } = globalThis.specledger;
 const page = open("ledger");
 const table = document.querySelector("#ledger-ledger table");
 
@@ -8,11 +8,16 @@ function start({ form, data, words }) {
   const rows = [...table.tBodies[0].rows].sort((a, b) => a.dataset.place - b.dataset.place);
   let chosen = data.row;
 
-  function link(row, name, how, text) {
+  function link(value, name, how, text) {
     return element("li", { class: name === "speedup" && "measured" }, element("b", {}, words[name]), " ",
       element("span", { class: "how" }, how), " ",
-      element("span", { class: "track", style: `--value:${row[name] ?? 0}` }, element("i")), " ",
+      element("span", { class: "track", style: `--value:${value ?? 0}` }, element("i")), " ",
       element("output", { "data-value": name }, text));
+  }
+
+  function apart({ tokens, plain, verify, propose, overhead, miss }) {
+    const ms = Object.entries({ plain, verify, propose, overhead }).map(([name, value]) => [name, number(value, 3)]);
+    return say(words.apart_how, { tokens: number(tokens, 2), miss: percent(miss, 1), ...Object.fromEntries(ms) });
   }
 
   function chain(row, plain) {
@@ -29,8 +34,9 @@ function start({ form, data, words }) {
         element("output", { "data-value": "eq1" }, number(row.eq1, 2))),
       ...["theorem38", "cost_model", "cost_model_overhead"]
         .filter((name) => name !== "cost_model_overhead" || known(row[name]))
-        .map((name) => link(row, name, how(name), times(row[name]))),
-      link(row, "speedup", how("speedup"), [times(row.speedup), spread].filter(Boolean).join(" ")),
+        .map((name) => link(row[name], name, how(name), times(row[name]))),
+      ...(row.apart ? [link(row.apart.value, "apart", apart(row.apart), times(row.apart.value))] : []),
+      link(row.speedup, "speedup", how("speedup"), [times(row.speedup), spread].filter(Boolean).join(" ")),
     ];
   }
 
@@ -50,7 +56,7 @@ function start({ form, data, words }) {
     const isPlain = row.drafter === "none";
     form.querySelector("h4").textContent = say(isPlain ? words.heading_plain : words.heading, { engine, drafter, gamma: row.gamma });
     const list = form.querySelector(".chain");
-    const ends = [row.theorem38, row.cost_model, row.cost_model_overhead, row.speedup_hi ?? row.speedup, 1];
+    const ends = [row.theorem38, row.cost_model, row.cost_model_overhead, row.speedup_hi ?? row.speedup, row.apart?.value, 1];
     list.style.setProperty("--top", Math.max(...ends.map((value) => value ?? 0)));
     list.replaceChildren(...chain(row, plain));
     const longest = Math.max(row.wall_s ?? 0, plain?.wall_s ?? 0);

@@ -170,12 +170,13 @@ class Explorable:
     """Something to play with, as it stands before any touch.
 
     `data` is what its template and its script show, numbers as they were measured; `words` what they say. On paper
-    the controls and outcomes alone are printed.
+    the controls and outcomes alone are printed, with a word that there is more on the page.
     """
 
     name: str
     title: str
-    lead: Paragraph
+    lead: Paragraph = field(metadata={"paper": False})
+    paper: str
     words: Mapping[str, str] = field(metadata={"paper": False})
     data: Mapping[str, object] = field(metadata={"paper": False})
     controls: tuple[Control, ...] = ()

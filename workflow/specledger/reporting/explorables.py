@@ -50,6 +50,7 @@ def block(
         name=name,
         title=words.say(f"{key}.title"),
         lead=words.spans(f"{key}.lead") if lead is None else lead,
+        paper=words.say("explorables.paper"),
         words=texts,
         data=data,
         outcomes=tuple(

@@ -16,21 +16,40 @@ COLUMNS = (
 ).split()
 WHICH = ("engine", "drafter", "gamma")
 BEST = "best"
+APART = "tokens_per_round t_ar plain_overhead t_propose t_verify overhead cost_model miss".split()
 
 
-def _row(row: Row, time: Mapping[tuple, Row]) -> dict:
-    key = (row["engine"], row["drafter"], row["gamma"])
+def _key(row: Row) -> tuple:
+    return tuple(row[name] for name in WHICH)
+
+
+def _apart(row: Row | None) -> dict | None:
+    """The prediction whose costs and acceptance were measured apart from the row; seconds become milliseconds."""
+    if row is None or not all(known(row[name]) for name in APART):
+        return None
+    seconds = {"plain": row["t_ar"] + row["plain_overhead"], "propose": row["t_propose"], "verify": row["t_verify"]}
+    times_ms = {name: 1000 * value for name, value in (seconds | {"overhead": row["overhead"]}).items()}
+    cells = {"tokens": row["tokens_per_round"], "value": row["cost_model"], "miss": row["miss"]} | times_ms
+    return {name: explorables.rounded(value) for name, value in cells.items()}
+
+
+def _row(row: Row, time: Mapping[tuple, Row], apart: Mapping[tuple, Row]) -> dict:
+    key = _key(row)
     parts = (
         {part: explorables.rounded(time[key][part]) for part in PARTS if known(time[key][part])} if key in time else {}
     )
     cells = {name: explorables.rounded(row.get(name), 7) for name in COLUMNS}
-    return {"engine": row["engine"], "drafter": row["drafter"], **cells, "gamma": row["gamma"], "parts": parts}
+    return {"engine": row["engine"], "drafter": row["drafter"], **cells, "gamma": row["gamma"], "parts": parts} | {
+        "apart": _apart(apart.get(key))
+    }
 
 
 def ledger(study: Study, words: Wording) -> Explorable:
     """Set to the best row, or to the first where there is none."""
-    time = {(row["engine"], row["drafter"], row["gamma"]): row for row in study.tables["time"].rows}
-    rows = [_row(row, time) for row in study.tables["ledger"].rows]
+    time = {_key(row): row for row in study.tables["time"].rows}
+    predicted = study.played.tables.get("cost_model")
+    apart = {_key(row): row for row in predicted.rows} if predicted else {}
+    rows = [_row(row, time, apart) for row in study.tables["ledger"].rows]
     best = study.summary["best"] or {}
     chosen = next((at for at, row in enumerate(rows) if all(row[key] == best.get(key) for key in WHICH)), 0)
     plain = [at for at, row in enumerate(rows) if row["drafter"] == "none"]

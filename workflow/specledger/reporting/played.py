@@ -11,9 +11,10 @@ from specledger.foundation.errors import UserError
 from specledger.reporting.tables import Table, read_object, read_table, require
 
 ROUND_KEYS = "position context proposals p q accept_uniforms accept_len token alone_max_difference".split()
+METHOD = "engine drafter gamma "
 OPTIONAL = {  # tables that a study may lack, and what is read of them
-    "cost_model": "engine drafter gamma theorem38 cost_model measured measured_lo measured_hi miss",
-    "waterfall": "engine drafter gamma case step ratio_before ratio_after",
+    "cost_model": METHOD + " tokens_per_round t_ar plain_overhead t_propose t_verify overhead cost_model miss",
+    "waterfall": METHOD + "case step ratio_before ratio_after",
 }
 
 
