@@ -9,12 +9,11 @@ from specledger.analysis.differences import differences_table
 from specledger.statistics.goodness import monte_carlo_fit, pooled_chisquare, total_variation
 from specledger.statistics.power import detectable_leak, tv_bound
 from specledger.statistics.rates import clopper_pearson, wilson
-from synthetic_files import ALPHAS, ENGINES, SYMBOLS, gammas_of, write_csv, write_json
+from synthetic_files import ALPHAS, ENGINES, SYMBOLS, write_csv, write_json
 
 DRAWS = 200_000
+PUBLISHED_TV = 0.0005
 CONTEXTS, CONTEXT_DRAWS = 25, 5000
-TEXTS, TEXT_TOKENS = 3, 60  # decoded without a drafter
-REPEATS, SWEEP_TOKENS = 3, 60  # of the rounds
 SAMPLINGS = ((1.0, None, None), (0.7, None, None), (1.0, 10, None), (1.0, None, 0.9))
 # rule | source | kind | the tests that see it | power
 CONTROLS = """
@@ -100,58 +99,11 @@ def _contexts(seed: int, rng: np.random.Generator) -> list[dict]:
                     "accepted": int(rng.binomial(CONTEXT_DRAWS, beta)), "beta": beta,
                     "tv_output": total_variation(counts / CONTEXT_DRAWS, target),
                     "tv_draft": total_variation(draft, target), "chi2": fit.chi2, "df": fit.df,
-                    "p_value": None if np.isnan(fit.p_value) else fit.p_value, "tv_lo_200k": lo, "tv_hi_200k": hi,
+                    "p_value": None if np.isnan(fit.p_value) else fit.p_value, "null_draws": DRAWS,
+                    "null_tv_lo": lo, "null_tv_hi": hi,
                 }
             )  # fmt: skip
     return rows
-
-
-def _betas(drafter: str, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Acceptance by position of a text: hard characters come in clusters (an autoregressive difficulty)."""
-    difficulty = np.zeros(count)
-    for place in range(1, count):
-        difficulty[place] = 0.6 * difficulty[place - 1] + rng.normal()
-    return np.clip(ALPHAS[drafter] + 0.1 * difficulty, 0.5, 1.0)
-
-
-def _ratios(betas: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """min(1, p/q) of a proposal, or min(1, q/p) of a text's symbol: 1 or a half, with mean beta."""
-    return np.where(rng.random(len(betas)) < 2 * betas - 1, 1.0, 0.5)
-
-
-def _plain_texts(seed: int, rng: np.random.Generator) -> list[dict]:
-    rows = []
-    for text in range(1, TEXTS + 1):
-        for drafter in ALPHAS:
-            betas = _betas(drafter, TEXT_TOKENS, rng)
-            pairs = enumerate(zip(betas.tolist(), _ratios(betas, rng).tolist(), strict=True))
-            keys = {"seed": seed, "text": text, "drafter": drafter}
-            rows += [{**keys, "position": at, "beta": beta, "kept": kept} for at, (beta, kept) in pairs]
-    return rows
-
-
-def _rounds_of_a_text(drafter: str, gamma: int, rng: np.random.Generator) -> list[dict]:
-    betas, rows, done = _betas(drafter, SWEEP_TOKENS, rng), [], 0
-    while done < SWEEP_TOKENS:
-        drafted = min(gamma, SWEEP_TOKENS - done - 1)
-        probs = _ratios(betas[done : done + drafted], rng)
-        refused = np.flatnonzero(rng.random(drafted) >= probs)
-        accept_len = int(refused[0]) if refused.size else drafted
-        cells = {"round": len(rows) + 1, "drafted": drafted, "accept_len": accept_len}
-        rows.append(cells | {"accept_probs": " ".join(f"{value:.6g}" for value in probs)})
-        done += accept_len + 1
-    return rows
-
-
-def _rounds(seed: int, rng: np.random.Generator) -> list[dict]:
-    return [
-        {"seed": seed, "repeat": repeat, "engine": engine, "drafter": drafter, "gamma": gamma, **cells}
-        for repeat in range(1, REPEATS + 1)
-        for engine in ENGINES
-        for drafter in ALPHAS
-        for gamma in gammas_of(drafter)
-        for cells in _rounds_of_a_text(drafter, gamma, rng)
-    ]
 
 
 def _oracle(seed: int, rng: np.random.Generator) -> list[dict]:
@@ -220,18 +172,16 @@ def write_evidence(
 ) -> dict:
     """Write the raw files of the rule and their tables; returns their part of summary.json.
 
-    trainings: the rows of seeds.csv, of which differences.csv takes the losses.
+    The sweep's files are there already. trainings: the rows of seeds.csv, of which differences.csv takes the losses.
     """
     write_positions(folder, seeds, rng, corpus_tail)
     for seed in seeds:
         write_csv(folder / "checks" / str(seed) / "oracle.csv", _oracle(seed, rng))
         write_csv(folder / "acceptance" / str(seed) / "contexts.csv", _contexts(seed, rng))
-        write_csv(folder / "acceptance" / str(seed) / "texts.csv", _plain_texts(seed, rng))
-        write_csv(folder / "sweep" / str(seed) / "rounds.csv", _rounds(seed, rng))
         write_csv(folder / "sequences" / str(seed) / "sequences.csv", _sequences(seed, rng))
     write_csv(folder / "controls" / str(seeds[0]) / "controls.csv", _controls(seeds[0], rng))
     write_csv(folder / "controls" / str(seeds[0]) / "false_alarms.csv", _false_alarms(seeds[0]))
-    frames = tables.rule_tables(raw.read_rule(folder, list(seeds)))
+    frames = tables.rule_tables(raw.read_rule(folder, list(seeds)), PUBLISHED_TV)
     frames["differences"] = differences_table(pd.DataFrame(trainings), margin=0.01)
     for name, frame in frames.items():
         tables.write_csv(frame, folder / "tables" / f"{name}.csv")

@@ -8,8 +8,9 @@ import numpy as np
 
 SYMBOLS = sorted("\n !$&',-.3:;?ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
 GAMMAS = (1, 2, 3, 4, 6, 8)
-ENGINES = {"recompute": "window", "cached": "sliding"}
+ENGINES = {"recompute": "window", "cached": "sliding", "compiled": "sliding"}
 ALPHAS = {"draft": 0.74, "mtp": 0.90, "ngram": 0.66}
+SWEPT = {**ALPHAS, "lookup": 0.62, "draft_dynamic": 0.84}  # the last two choose how much they propose
 
 
 def gammas_of(drafter: str) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ from specledger.analysis.measures import MEASURES
 from specledger.foundation.errors import UserError
 from test_claims import nothing_but
 
-SIZES = {"seed": 1, "draws": 5000, "accepted": 4000, "beta": 0.8, "tv_lo_200k": 0.0004, "tv_hi_200k": 0.0009}
+SIZES = {"seed": 1, "draws": 5000, "accepted": 4000, "beta": 0.8, "null_tv_lo": 0.0004, "null_tv_hi": 0.0009}
 
 
 def contexts(p_values: dict[str, list[float]], **changes) -> pd.DataFrame:
@@ -34,7 +34,7 @@ def test_oracle_keeps_the_largest_of_the_seeds():
 
 
 def test_contexts_by_hand():
-    table = evidence.contexts_table(contexts({"mtp": [0.9, 0.5], "draft": [0.04, 0.3, 1e-6, 0.7]}))
+    table = evidence.contexts_table(contexts({"mtp": [0.9, 0.5], "draft": [0.04, 0.3, 1e-6, 0.7]}), 0.0005)
     assert list(table["drafter"]) == ["draft", "mtp", "all"] and list(table["contexts"]) == [4, 2, 6]
     row = table.iloc[0]
     values = np.array([0.04, 0.3, 1e-6, 0.7])
@@ -51,7 +51,7 @@ def test_contexts_by_hand():
 def test_contexts_with_a_single_cell_are_counted_but_not_tested():
     frame = contexts({"draft": [0.5, 0.5]})
     frame.loc[0, ["chi2", "df", "p_value"]] = 0.0, 0, np.nan
-    row = evidence.contexts_table(frame).iloc[0]
+    row = evidence.contexts_table(frame, 0.0005).iloc[0]
     assert (row["contexts"], row["sum_df"], row["below_05"]) == (2, 4, 0)
     assert row["fisher_p"] == pytest.approx(0.5)
 
@@ -150,7 +150,7 @@ def test_the_summary_counts_broken_rules_only():
     )
     frames = {
         "oracle": pd.DataFrame({"blocks": [64, 16], "max_abs_deviation": [1e-16, 3e-16], "seeds": [2, 2]}),
-        "contexts": evidence.contexts_table(contexts({"draft": [0.2, 1e-9]})),
+        "contexts": evidence.contexts_table(contexts({"draft": [0.2, 1e-9]}), None),
         "sequences": evidence.sequences_table(sequence_rows("accounting", [(1, np.nan, 0.0)])),
         "controls": evidence.controls_table(study_of_controls()),
     }
@@ -197,8 +197,8 @@ def test_one_seed_decides_nothing():
 def test_the_share_of_plausible_contexts_is_clustered_by_context():
     """Three positions at two seeds: plausible at both, at one, at none."""
     frame = pd.concat([contexts({"draft": [0.5] * 3, "mtp": [0.5] * 3}, seed=seed) for seed in (1, 2)])
-    frame.loc[(frame["position"] == 71) & (frame["seed"] == 2), "tv_lo_200k"] = 0.0006
-    frame.loc[frame["position"] == 72, "tv_hi_200k"] = 0.0004999
+    frame.loc[(frame["position"] == 71) & (frame["seed"] == 2), "null_tv_lo"] = 0.0006
+    frame.loc[frame["position"] == 72, "null_tv_hi"] = 0.0004999
     found = MEASURES["plausible_share"](nothing_but(contexts=frame), distance=0.0005)
     assert found.value == pytest.approx(0.5)
     half = stats.t.ppf(0.975, 2) * np.sqrt(3 / 2 * (1 + 0 + 1)) / 6
@@ -235,7 +235,7 @@ def test_nothing_tested_is_nothing_shown():
     assert MEASURES["contexts_p_value"](found) is None
     assert MEASURES["acceptance_rejected"](found, level=0.001) is None
     assert summary.rejected(frame["p_value"]) is None and summary.tested(frame["p_value"]) == 0
-    row = evidence.contexts_table(frame).iloc[0]
+    row = evidence.contexts_table(frame, 0.0005).iloc[0]
     assert (row["contexts"], row["tested"]) == (2, 0) and pd.isna(row["holm_rejected"]) and pd.isna(row["sum_p"])
     impossible = frame.assign(chi2=np.inf, p_value=0.0, accepted=4999)
     found = nothing_but(acceptance=impossible, contexts=impossible)

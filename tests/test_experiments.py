@@ -75,14 +75,14 @@ def test_context_rows():
     """Every drafter at every context; the rule is right, so that no p-value falls below 1e-4 (odds 1 in 800)."""
     places = choose_positions(len(TOKENS), context=24, count=4, after=2)
     contexts = np.stack([TOKENS[place - 24 : place] for place in places])
-    shared = {"draws": 2000, "sampling": Sampling(), "seed": 4, "after_each": lambda: None}
+    shared = {"draws": 2000, "null_draws": 200_000, "sampling": Sampling(), "seed": 4, "after_each": lambda: None}
     rows = list(context_rows(CAST, ["draft", "ngram", "mtp"], contexts, places, **shared))
     assert list(rows[0]) == CONTEXT_COLUMNS
     assert [(row["drafter"], row["position"]) for row in rows] == [
         (name, place) for name in ("draft", "ngram", "mtp") for place in places
     ]
     for row in rows:
-        assert row["p_value"] > 1e-4 and 0 < row["tv_lo_200k"] < row["tv_hi_200k"] < row["tv_output"]
+        assert row["p_value"] > 1e-4 and 0 < row["null_tv_lo"] < row["null_tv_hi"] < row["tv_output"]
         spread = np.sqrt(row["beta"] * (1 - row["beta"]) / 2000)
         assert abs(row["accepted"] / 2000 - row["beta"]) < 4.5 * spread
 

@@ -40,7 +40,7 @@ def fault_in(key: str, value: object) -> Callable[[dict], None]:
         ),
         (
             "summary", fault_in("sequences_rejected", 5), bool,
-            ["5 of 96 tests on texts of the complete decoder", "they are marked below"],
+            ["5 of 144 tests on texts of the complete decoder", "they are marked below"],
         ),
     ],
     ids=["oracle", "positions", "contexts", "pooled", "sequences"],
@@ -73,7 +73,7 @@ def test_nothing_tested_is_no_pass(made, tmp_path):
 
 def test_only_tests_that_were_made_are_counted(made, tmp_path):
     copy = changed(made, tmp_path, "summary", lambda found: found.update(acceptance_tested=0, contexts_tested=7))
-    assert "7 tests at single positions with 5000 draws each and 96 tests on texts" in said(copy, tmp_path)
+    assert "7 tests at single positions with 5000 draws each and 144 tests on texts" in said(copy, tmp_path)
 
 
 def test_triples_are_claimed_only_where_they_were_tested(made, tmp_path):
@@ -93,7 +93,7 @@ def test_few_texts_are_said(made, tmp_path):
 
 def test_several_departures_are_listed(made, tmp_path):
     copy = changed(made, tmp_path, "summary", lambda found: found.update(sequences_rejected=5, oracle_max=1e-4))
-    assert "(by 1.0 × 10⁻⁴) and 5 of 96 tests on texts" in said(copy, tmp_path)
+    assert "(by 1.0 × 10⁻⁴) and 5 of 144 tests on texts" in said(copy, tmp_path)
 
 
 def test_the_answer_when_all_is_well(made, tmp_path):
@@ -108,7 +108,7 @@ def test_the_answer_when_all_is_well(made, tmp_path):
 
 def test_greedy_texts_that_differ_are_said_beside_what_was_kept(made, tmp_path):
     copy = changed(made, tmp_path, "summary", lambda found: found.update(greedy_identical=found["greedy_total"] - 2))
-    assert "but 2 of 78 greedy texts part from plain greedy decoding" in said(copy, tmp_path)
+    assert "but 2 of 225 greedy texts part from plain greedy decoding" in said(copy, tmp_path)
 
 
 def test_a_broken_rule_that_passes_weakens_all_the_rest(made, tmp_path):

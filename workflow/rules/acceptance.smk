@@ -5,7 +5,15 @@ rule acceptance_of_seed:
     output:
         [
             RESULTS / "acceptance" / "{seed}" / name
-            for name in ("draws.csv", "contexts.csv", "texts.csv", "position.json", "round.json", "certificate.json")
+            for name in (
+                "draws.csv",
+                "contexts.csv",
+                "texts.csv",
+                "rounds.csv",
+                "position.json",
+                "round.json",
+                "certificate.json",
+            )
         ],
     log:
         LOGS / "acceptance" / "{seed}.log",

@@ -5,6 +5,12 @@ TABLE_NAMES = (
     "ledger.csv",
     "time.csv",
     "forwards.csv",
+    "cost_model.csv",
+    "waterfall.csv",
+    "best_gamma.csv",
+    "noise.csv",
+    "engines.csv",
+    "agreement.csv",
     "acceptance.csv",
     "prefix.csv",
     "greedy.csv",
@@ -21,12 +27,21 @@ TABLE_NAMES = (
     "gap.csv",
     "differences.csv",
     "claims.csv",
+    "goals.csv",
     "summary.json",
 )
+
+# What somebody measured beside the study with benchmarks/, where there is any.
+EXTRAS = [
+    path
+    for path in (RESULTS / "peers" / "peers.csv", RESULTS / "training_speed" / "training_speed.csv")
+    if path.is_file()
+]
 
 
 rule tables:
     input:
+        EXTRAS,
         rules.ngram.output.record,
         expand(
             MODELS / "{model}" / "{seed}" / "{name}",

@@ -10,7 +10,12 @@ FIGURE_NAMES = (
     "p_values.svg",
     "acceptance_by_position.svg",
     "gap.svg",
+    "theory.svg",
+    "waterfall.svg",
 )
+
+# What somebody measured beside the study with benchmarks/, where there is any. Its figure is made only then.
+EXTRA_FIGURES = ["peers.svg"] if (RESULTS / "peers" / "peers.csv").is_file() else []
 
 
 rule figures:
@@ -20,7 +25,7 @@ rule figures:
         record=rules.corpus.output.record,
     output:
         report(
-            [FIGURES / name for name in FIGURE_NAMES],
+            [FIGURES / name for name in (*FIGURE_NAMES, *EXTRA_FIGURES)],
             category="Figures",
             caption="../report/captions/figures.rst",
         ),
@@ -32,7 +37,7 @@ rule figures:
         ENVIRONMENT
     params:
         settings=settings("figures"),
-        code=code_hash("figures", templates("figures.toml", "names.toml")),
+        code=code_hash("figures", templates("figures.toml", "figures_time.toml", "names.toml")),
         results=results_folder,
     shell:
         "python -m specledger figures --settings {params.settings:q} --code {params.code} --log {log:q}"

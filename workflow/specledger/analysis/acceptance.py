@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from specledger.analysis.ledger import columns_of, ordered
+from specledger.analysis.frames import columns_of, ordered
 from specledger.foundation.errors import UserError
 from specledger.statistics.independence import geometric_fit, lag1, position_homogeneity
 from specledger.statistics.rates import cluster_t

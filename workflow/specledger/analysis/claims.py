@@ -1,7 +1,9 @@
 """The published readings, read strictly from config/claims.yaml and judged by rules fixed beforehand."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
@@ -9,9 +11,10 @@ import yaml
 
 from specledger.analysis import rules
 from specledger.analysis.measures import Evidence, Measured, parameters_of
-from specledger.analysis.measures_rule import MEASURES
+from specledger.analysis.measures_time import MEASURES
 from specledger.foundation.errors import UserError
 
+T = TypeVar("T")
 CLAIM_COLUMNS = (
     "claim group title section source published unit rule measured lo hi interval verdict reason note why".split()
 )
@@ -43,7 +46,7 @@ class Claim:
     note: str = ""
 
 
-def _keys(given: object, required: set[str], optional: set[str], where: str) -> None:
+def check_keys(given: object, required: set[str], optional: set[str], where: str) -> None:
     if not isinstance(given, dict):
         raise UserError(f"{where}: expected a mapping, got {given!r}")
     unknown = sorted(str(key) for key in given if key not in required | optional)
@@ -58,11 +61,11 @@ def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and bool(np.isfinite(value))
 
 
-def _check_rule(entry: dict, where: str) -> None:
+def check_rule(entry: dict, where: str) -> None:
     rule = entry["rule"]
     if not isinstance(rule, dict) or rule.get("kind") not in rules.PARAMETERS:
         raise UserError(f"{where}.rule.kind: must be one of {', '.join(rules.PARAMETERS)}, got {rule!r}")
-    _keys(rule, rules.PARAMETERS[rule["kind"]] | {"kind"}, set(), f"{where}.rule")
+    check_keys(rule, rules.PARAMETERS[rule["kind"]] | {"kind"}, set(), f"{where}.rule")
     for key, value in rule.items():
         if key in CHOICES and value not in CHOICES[key]:
             raise UserError(f"{where}.rule.{key}: must be one of {', '.join(CHOICES[key])}, got {value!r}")
@@ -74,7 +77,7 @@ def _check_rule(entry: dict, where: str) -> None:
         raise UserError(f"{where}.comparable: must be a reason where the rule is not_comparable, else true")
 
 
-def _check_measure(entry: dict, where: str) -> None:
+def check_measure(entry: dict, where: str) -> None:
     given = entry.get("measure")
     if given is None:
         if entry["rule"]["kind"] != "not_comparable":
@@ -83,7 +86,7 @@ def _check_measure(entry: dict, where: str) -> None:
     if not isinstance(given, dict) or given.get("quantity") not in MEASURES:
         raise UserError(f"{where}.measure.quantity: must be one of {', '.join(sorted(MEASURES))}, got {given!r}")
     allowed, required = parameters_of(given["quantity"])
-    _keys(given, required | {"quantity"}, allowed, f"{where}.measure")
+    check_keys(given, required | {"quantity"}, allowed, f"{where}.measure")
 
 
 def _check_values(entry: dict, where: str) -> None:
@@ -108,34 +111,51 @@ def _check_values(entry: dict, where: str) -> None:
 
 def parse_claim(entry: object, where: str) -> Claim:
     """One entry of the file, checked; UserError names the key, the value and what is allowed."""
-    _keys(entry, REQUIRED, OPTIONAL, where)
+    check_keys(entry, REQUIRED, OPTIONAL, where)
     _check_values(entry, where)
-    _check_rule(entry, where)
-    _check_measure(entry, where)
+    check_rule(entry, where)
+    check_measure(entry, where)
     reason = entry["comparable"] if isinstance(entry["comparable"], str) else None
     return Claim(**{**entry, "comparable": reason})
 
 
-def read_claims(path: Path) -> list[Claim]:
-    """All readings of config/claims.yaml, in its order; UserError in one line for anything unknown."""
+def read_file(path: Path) -> dict[str, list]:
+    """The lists of config/claims.yaml: `claims`, and `goals` where it has them; UserError in one line if it is none."""
     try:
         content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise UserError(f"{path}: file is missing") from error
     except yaml.YAMLError as error:
         raise UserError(f"{path}: not YAML ({' '.join(str(error).split())})") from error
-    _keys(content, {"claims"}, set(), str(path))
-    if not isinstance(content["claims"], list):
-        raise UserError(f"{path}: claims must be a list")
+    check_keys(content, {"claims"}, {"goals"}, str(path))
+    for key, entries in content.items():
+        if not isinstance(entries, list):
+            raise UserError(f"{path}: {key} must be a list")
+    return {"goals": [], **content}
+
+
+def parse_all(path: Path, key: str, parse: Callable[[object, str], T]) -> list[T]:
+    """The entries of one list, each checked by `parse`, whose ids are all different."""
     found = []
-    for place, entry in enumerate(content["claims"], start=1):
+    for place, entry in enumerate(read_file(path)[key], start=1):
         name = entry.get("id", place) if isinstance(entry, dict) else place
-        found.append(parse_claim(entry, f"{path}: claims[{name}]"))
-    ids = [claim.id for claim in found]
+        found.append(parse(entry, f"{path}: {key}[{name}]"))
+    ids = [one.id for one in found]
     twice = sorted({one for one in ids if ids.count(one) > 1})
     if twice:
         raise UserError(f"{path}: id {twice[0]} appears twice")
     return found
+
+
+def read_claims(path: Path) -> list[Claim]:
+    """All readings of config/claims.yaml, in its order; UserError in one line for anything unknown."""
+    return parse_all(path, "claims", parse_claim)
+
+
+def parameter(readings: list[Claim], quantity: str, name: str) -> float | None:
+    """A parameter of the first reading that is measured by `quantity`; None where there is no such reading."""
+    measures = [claim.measure for claim in readings if claim.measure and claim.measure["quantity"] == quantity]
+    return measures[0].get(name) if measures else None
 
 
 def take(claim: Claim, evidence: Evidence) -> Measured | None:

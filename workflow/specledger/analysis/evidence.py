@@ -4,12 +4,11 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from specledger.analysis.ledger import ordered
+from specledger.analysis.frames import is_true, ordered
 from specledger.analysis.summary import REJECTION_LEVEL, rejected, tested
 from specledger.statistics.families import benjamini_hochberg, fisher, holm, summed_chisquare, uniformity
 from specledger.statistics.rates import clopper_pearson
 
-PUBLISHED_TV = 0.0005  # the chapter's distance of 200,000 draws from p
 BINS = 20
 RIGHT_RULE = "correct"
 
@@ -36,9 +35,9 @@ def oracle_table(oracle: pd.DataFrame) -> pd.DataFrame:
     return ordered(table.reset_index(), ["vocabulary", "drafter", "gamma", "model"])[ORACLE_TABLE]
 
 
-def plausible(contexts: pd.DataFrame, distance: float = PUBLISHED_TV) -> pd.Series:
-    """Whether `distance` lies in the central 99% of what 200,000 draws of the right rule give, by context."""
-    return (contexts["tv_lo_200k"] <= distance) & (distance <= contexts["tv_hi_200k"])
+def plausible(contexts: pd.DataFrame, distance: float) -> pd.Series:
+    """Whether `distance` lies in the central 99% of what `null_draws` draws of the right rule give, by context."""
+    return (contexts["null_tv_lo"] <= distance) & (distance <= contexts["null_tv_hi"])
 
 
 def _families(contexts: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
@@ -47,10 +46,11 @@ def _families(contexts: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
     return [*((name, contexts[contexts["drafter"] == name]) for name in known), ("all", contexts)]
 
 
-def _context_row(drafter: str, rows: pd.DataFrame) -> dict:
+def _context_row(drafter: str, rows: pd.DataFrame, distance: float | None) -> dict:
     judged = rows.dropna(subset=["p_value"])  # a context with one cell has nothing to test
     row = {"drafter": drafter, "contexts": len(rows), "draws": rows["draws"].max(), "seeds": rows["seed"].nunique()}
-    row |= {"plausible_share": plausible(rows).mean(), "tested": len(judged)}
+    share = np.nan if distance is None else plausible(rows, distance).mean()
+    row |= {"plausible_share": share, "tested": len(judged)}
     if judged.empty:
         return row
     p_values = judged["p_value"].to_numpy()
@@ -66,10 +66,13 @@ def _context_row(drafter: str, rows: pd.DataFrame) -> dict:
     }  # fmt: skip
 
 
-def contexts_table(contexts: pd.DataFrame) -> pd.DataFrame:
+def contexts_table(contexts: pd.DataFrame, distance: float | None) -> pd.DataFrame:
     """One row a drafter and one for all: combined p-values, which see a small bias that is everywhere,
-    and corrected ones, which see a large bias at a few contexts."""
-    return pd.DataFrame([_context_row(*family) for family in _families(contexts)], columns=CONTEXT_TABLE)
+    and corrected ones, which see a large bias at a few contexts.
+
+    distance: the published TV that plausible_share is about; None where no claim names one.
+    """
+    return pd.DataFrame([_context_row(*family, distance) for family in _families(contexts)], columns=CONTEXT_TABLE)
 
 
 def p_values_table(contexts: pd.DataFrame) -> pd.DataFrame:
@@ -114,10 +117,6 @@ def sequences_table(sequences: pd.DataFrame) -> pd.DataFrame:
     return ordered(table, by)[SEQUENCE_TABLE]
 
 
-def _is_true(column: pd.Series) -> pd.Series:
-    return column.map({True: True, False: False, "true": True, "false": False}).astype(bool)
-
-
 def _caught(controls: pd.DataFrame) -> pd.Series:
     """By row and test, whether it counts against the rule.
 
@@ -133,7 +132,7 @@ def _caught(controls: pd.DataFrame) -> pd.Series:
 
 def controls_table(controls: pd.DataFrame) -> pd.DataFrame:
     """One row a rule in the order in which they were run, the right one first: which tests caught it."""
-    controls = controls.assign(expected=_is_true(controls["expected"]), caught=_is_true(controls["caught"]))
+    controls = controls.assign(expected=is_true(controls["expected"]), caught=is_true(controls["caught"]))
     controls = controls.assign(counts=_caught(controls))
     rows = []
     for key, group in controls.groupby(CONTROL_KEYS, sort=False, dropna=False):

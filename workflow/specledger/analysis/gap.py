@@ -8,7 +8,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from specledger.analysis.acceptance import Rounds, by_method, clustered
-from specledger.analysis.ledger import ordered
+from specledger.analysis.frames import ordered
 from specledger.theory.speculation import expected_tokens_per_round
 
 ENGINE = "cached"  # the engine whose rule of context the plain texts were decoded under
@@ -67,7 +67,8 @@ def gap_table(rounds: pd.DataFrame, plain_texts: pd.DataFrame) -> pd.DataFrame:
     text's end cut the last rounds short.
     """
     rows = []
-    for (engine, drafter, gamma), found in by_method(rounds[rounds["engine"] == ENGINE]):
+    known = rounds["drafter"].isin(plain_texts["drafter"].unique())  # the others choose how much they propose
+    for (engine, drafter, gamma), found in by_method(rounds[(rounds["engine"] == ENGINE) & known]):
         uniform = uniform_starts(plain_texts, drafter, gamma)
         rows.append({"engine": engine, "drafter": drafter, "gamma": gamma} | _gap_row(found, uniform))
     return ordered(pd.DataFrame(rows, columns=GAP_TABLE), ["engine", "drafter", "gamma"])

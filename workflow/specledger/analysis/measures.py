@@ -8,7 +8,9 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from specledger.analysis import costs
 from specledger.analysis.summary import validation_losses
+from specledger.analysis.timing import ratio_interval
 from specledger.statistics import intervals
 from specledger.statistics.intervals import Interval
 from specledger.theory.speculation import expected_tokens_per_round, walltime_speedup
@@ -16,7 +18,10 @@ from specledger.theory.speculation import expected_tokens_per_round, walltime_sp
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """Observations by seed: methods, single texts, single forwards, trainings and checks."""
+    """Observations by seed (methods, single texts, single forwards, trainings, checks), and tables of the clock.
+
+    `peers` holds what other programs took on the same weights, and is empty where that was not measured.
+    """
 
     by_seed: pd.DataFrame
     texts: pd.DataFrame
@@ -29,6 +34,11 @@ class Evidence:
     plain_texts: pd.DataFrame
     oracle: pd.DataFrame
     sequences: pd.DataFrame
+    ledger: pd.DataFrame
+    time: pd.DataFrame
+    noise: pd.DataFrame
+    cost_model: pd.DataFrame
+    peers: pd.DataFrame
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,6 +102,16 @@ def _rows(evidence: Evidence, engine: str, drafter: str, gamma: int | None = Non
 
 def _by_seed(evidence: Evidence, column: str, engine: str, drafter: str, gamma: int) -> pd.Series:
     return _rows(evidence, engine, drafter, gamma).set_index("seed")[column].sort_index()
+
+
+def of_pairs(texts: pd.DataFrame, column: str = "log_speedup", note: str = "") -> Measured | None:
+    """A ratio of paired texts; its interval is over seeds, so that one seed has none."""
+    found = ratio_interval(texts, column)
+    if found is None:
+        return None
+    if found.n == 1:
+        return Measured(value=found.mean, interval="none, n = 1")
+    return measured(found, note)
 
 
 @measure
@@ -192,9 +212,8 @@ def eq1_share(evidence: Evidence, *, engine: str, drafter: str, gamma: int) -> M
 
 @measure
 def speedup(evidence: Evidence, *, engine: str, drafter: str, gamma: int) -> Measured | None:
-    """Plain seconds over the method's, same engine: median log ratio of paired texts, t over seeds."""
-    logs = _by_seed(evidence, "log_speedup", engine, drafter, gamma).dropna()
-    return None if logs.empty else measured(intervals.exp_t_interval(logs))
+    """Plain seconds over the method's, same engine: the ledger's median of paired texts and its interval."""
+    return of_pairs(evidence.texts.query("engine == @engine and drafter == @drafter and gamma == @gamma"))
 
 
 @measure
@@ -241,6 +260,15 @@ def eq1(evidence: Evidence, *, alpha: float, gamma: int, rounding: float) -> Mea
 
 @measure
 def forward_cost(evidence: Evidence, *, column: str, engine: str, model: str, scale: float = 1.0) -> Measured | None:
-    """c or seconds (times scale) of a model's single forward at one position."""
+    """c or seconds (times scale) of a model's single forward at one position.
+
+    Of a drafter it is one token of its shortest proposal, with the draw of that token.
+    """
+    part = costs.FORWARD if model == "target" else costs.PROPOSE
     rows = evidence.forwards.query("engine == @engine and model == @model and positions == 1")
-    return None if rows.empty else over_seeds(rows.set_index("seed")[column] * scale, MEAN)
+    rows = rows[rows["part"] == part]
+    if rows.empty:
+        return None
+    rows = rows[rows["gamma"] == rows["gamma"].min()].set_index("seed")
+    values = rows["c"] if column == "c" else rows[column] / max(int(rows["gamma"].iloc[0]), 1)
+    return over_seeds(values * scale, MEAN)

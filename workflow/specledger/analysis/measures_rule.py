@@ -89,7 +89,7 @@ def acceptance_rejected(evidence: Evidence, *, level: float) -> Measured | None:
 
 @measure
 def plausible_share(evidence: Evidence, *, distance: float) -> Measured:
-    """Share of contexts at which `distance` from p is an ordinary outcome of 200,000 draws of the right rule.
+    """Share of contexts at which `distance` from p is an ordinary outcome of as many draws as were published.
 
     Ordinary: within the central 99% of what such draws give there. A context is one cluster over seeds; where
     all agree clusters have no spread, and the interval is Clopper and Pearson's over the contexts.

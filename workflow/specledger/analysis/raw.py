@@ -16,19 +16,23 @@ ACCEPTANCE_COLUMNS = (
     "detectable_leak detectable_tv tv_bound resamples"
 ).split()
 CONTEXT_COLUMNS = (
-    "seed drafter position draws accepted beta tv_output tv_draft chi2 df p_value tv_lo_200k tv_hi_200k"
+    "seed drafter position draws accepted beta tv_output tv_draft chi2 df p_value null_draws null_tv_lo null_tv_hi"
 ).split()
 TEXT_COLUMNS = "seed text position drafter beta kept".split()
+ROUNDS_APART_COLUMNS = "seed text drafter gamma round drafted accept_len".split()
 ORACLE_COLUMNS = "seed drafter gamma vocabulary model blocks max_abs_deviation".split()
 PREFIX_COLUMNS = "seed model engine precision fed_short fed_long rows max_abs_difference".split()
 GREEDY_COLUMNS = (
     "seed engine context_rule drafter gamma prompt_tokens generated_tokens identical first_divergence top2_margin"
 ).split()
 RUN_COLUMNS = (
-    "seed repeat engine context_rule drafter gamma temperature rounds target_forwards draft_forwards tokens "
-    "examined accepted wall_s draft_s verify_s accept_s other_s"
+    "seed repeat engine context_rule drafter gamma copy clocked temperature rounds target_forwards draft_forwards "
+    "tokens drafted examined accepted wall_s draft_s catch_up_s verify_s accept_s sync_s other_s"
 ).split()
-FORWARD_COLUMNS = "seed engine model positions seconds".split()
+FORWARD_COLUMNS = "seed engine part drafter gamma positions seconds".split()
+ENGINE_COLUMNS = "seed engine available why compile_s".split()
+AGREEMENT_COLUMNS = ("seed repeat engine reference drafter gamma tokens identical first_divergence margin").split()
+PEER_COLUMNS = "program method drafter gamma tokens repeats seconds seconds_lo seconds_hi tokens_per_s".split()
 ROUND_COLUMNS = "seed repeat engine drafter gamma round drafted accept_len accept_probs".split()
 SEQUENCE_COLUMNS = (
     "seed engine context_rule drafter gamma temperature top_k top_p texts tokens test statistic df p_value"
@@ -44,17 +48,29 @@ class RawRule:
     """What was observed of the acceptance rule, one row an observation, sorted by seed.
 
     `plain_texts` are texts decoded without a drafter, with what a drafter would have met at each
-    position; `controls` and `false_alarms` are of the first configured seed only.
+    position; `rounds_apart` are of texts that only drafters which choose their number of proposals wrote, apart
+    from the sweep; `controls` and `false_alarms` are of the first configured seed only.
     """
 
     oracle: pd.DataFrame
     draws: pd.DataFrame
     contexts: pd.DataFrame
     plain_texts: pd.DataFrame
+    rounds_apart: pd.DataFrame
     rounds: pd.DataFrame
     sequences: pd.DataFrame
     controls: pd.DataFrame
     false_alarms: pd.DataFrame
+
+
+@dataclass(frozen=True, kw_only=True)
+class RawSweep:
+    """What was timed: whole texts, single costs, engines, and texts of one engine against another's."""
+
+    runs: pd.DataFrame
+    forwards: pd.DataFrame
+    engines: pd.DataFrame
+    agreement: pd.DataFrame
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,8 +81,8 @@ class Raw:
     ngram: dict
     prefix: pd.DataFrame
     greedy: pd.DataFrame
-    runs: pd.DataFrame
-    forwards: pd.DataFrame
+    sweep: RawSweep
+    peers: pd.DataFrame
     rule: RawRule
 
 
@@ -87,8 +103,19 @@ def read_json(path: Path) -> dict:
     return value
 
 
-def read_csv(path: Path, columns: list[str], seed: int) -> pd.DataFrame:
+def read_csv(path: Path, columns: list[str], seed: int, *, may_be_empty: bool = False) -> pd.DataFrame:
     """A table of one seed with at least `columns`; UserError when it is missing, short or another seed's."""
+    table = _table(path, columns)
+    if table.empty and not may_be_empty:
+        raise UserError(f"{path}: holds no rows")
+    others = sorted(set(table["seed"]) - {seed})
+    if others:
+        raise UserError(f"{path}: holds rows of seed {others[0]}, expected seed {seed} only")
+    return table
+
+
+def _table(path: Path, columns: list[str]) -> pd.DataFrame:
+    """A table with at least `columns`; UserError when it is missing or short."""
     try:
         # Only an empty cell is missing: a context may well read "NA". One number a cell or many, accept_probs is text.
         table = pd.read_csv(
@@ -99,17 +126,19 @@ def read_csv(path: Path, columns: list[str], seed: int) -> pd.DataFrame:
     absent = [column for column in columns if column not in table.columns]
     if absent:
         raise UserError(f"{path}: column {absent[0]} is missing")
-    if table.empty:
-        raise UserError(f"{path}: holds no rows")
-    others = sorted(set(table["seed"]) - {seed})
-    if others:
-        raise UserError(f"{path}: holds rows of seed {others[0]}, expected seed {seed} only")
     return table
 
 
-def _stack(results: Path, pattern: str, columns: list[str], seeds: list[int]) -> pd.DataFrame:
-    frames = [read_csv(results / pattern.format(seed=seed), columns, seed) for seed in seeds]
+def _stack(results: Path, pattern: str, columns: list[str], seeds: list[int], **options: bool) -> pd.DataFrame:
+    frames = [read_csv(results / pattern.format(seed=seed), columns, seed, **options) for seed in seeds]
     return pd.concat(frames, ignore_index=True)
+
+
+def _optional(path: Path, columns: list[str]) -> pd.DataFrame:
+    """A table that need not be there: empty where it is not."""
+    if not path.is_file():
+        return pd.DataFrame(columns=columns)
+    return _table(path, columns)
 
 
 def _training(results: Path, seeds: list[int]) -> pd.DataFrame:
@@ -132,10 +161,22 @@ def read_rule(results: Path, seeds: list[int]) -> RawRule:
         draws=_stack(results, "acceptance/{seed}/draws.csv", ACCEPTANCE_COLUMNS, seeds),
         contexts=_stack(results, "acceptance/{seed}/contexts.csv", CONTEXT_COLUMNS, seeds),
         plain_texts=_stack(results, "acceptance/{seed}/texts.csv", TEXT_COLUMNS, seeds),
+        rounds_apart=_stack(results, "acceptance/{seed}/rounds.csv", ROUNDS_APART_COLUMNS, seeds, may_be_empty=True),
         rounds=_stack(results, "sweep/{seed}/rounds.csv", ROUND_COLUMNS, seeds),
         sequences=_stack(results, "sequences/{seed}/sequences.csv", SEQUENCE_COLUMNS, seeds),
         controls=_stack(results, "controls/{seed}/controls.csv", CONTROL_COLUMNS, first),
         false_alarms=_stack(results, "controls/{seed}/false_alarms.csv", FALSE_ALARM_COLUMNS, first),
+    )
+
+
+def read_sweep(results: Path, seeds: list[int]) -> RawSweep:
+    """Read what the sweeps of `seeds` timed; a missing file raises UserError with its path."""
+    seeds = sorted(seeds)
+    return RawSweep(
+        runs=_stack(results, "sweep/{seed}/runs.csv", RUN_COLUMNS, seeds),
+        forwards=_stack(results, "sweep/{seed}/forwards.csv", FORWARD_COLUMNS, seeds),
+        engines=_stack(results, "sweep/{seed}/engines.csv", ENGINE_COLUMNS, seeds),
+        agreement=_stack(results, "sweep/{seed}/agreement.csv", AGREEMENT_COLUMNS, seeds, may_be_empty=True),
     )
 
 
@@ -149,7 +190,7 @@ def read_raw(results: Path, seeds: list[int]) -> Raw:
         ngram=read_json(results / "ngram" / "ngram.json"),
         prefix=_stack(results, "checks/{seed}/prefix.csv", PREFIX_COLUMNS, ordered),
         greedy=_stack(results, "checks/{seed}/greedy.csv", GREEDY_COLUMNS, ordered),
-        runs=_stack(results, "sweep/{seed}/runs.csv", RUN_COLUMNS, ordered),
-        forwards=_stack(results, "sweep/{seed}/forwards.csv", FORWARD_COLUMNS, ordered),
+        sweep=read_sweep(results, ordered),
+        peers=_optional(results / "peers" / "peers.csv", PEER_COLUMNS),
         rule=read_rule(results, list(seeds)),
     )

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 
+from specledger.analysis.costs import PROPOSE
 from specledger.statistics.families import holm
 from specledger.statistics.intervals import LEVEL, Interval, paired_t_interval
 
@@ -43,6 +44,7 @@ def _speedup(row: pd.Series) -> dict:
         "speedup": _number(row["speedup"]),
         "lo": _number(row["speedup_lo"]),
         "hi": _number(row["speedup_hi"]),
+        "method": row["speedup_method"],
     }
 
 
@@ -67,10 +69,18 @@ def _extremes(ledger: pd.DataFrame) -> dict:
 
 
 def _draft_costs(forwards: pd.DataFrame) -> dict[str, dict[str, float | None]]:
-    drafts = forwards[(forwards["model"] != "target") & (forwards["positions"] == 1)]
+    """By engine and drafter the c of one token of its shortest proposal."""
+    drafts = forwards[forwards["part"] == PROPOSE].sort_values("gamma").drop_duplicates(["engine", "drafter"])
+    drafts = drafts.sort_values(["engine", "drafter"])
     return {
-        engine: {row.model: _number(row.c) for row in group.itertuples()} for engine, group in drafts.groupby("engine")
+        engine: {row.drafter: _number(row.c) for row in group.itertuples()}
+        for engine, group in drafts.groupby("engine")
     }
+
+
+def clock_summary(ledger: pd.DataFrame, forwards: pd.DataFrame) -> dict:
+    """Best, slowest and longest-reaching rows, and c by engine and drafter."""
+    return _extremes(ledger) | {"c": _draft_costs(forwards)}
 
 
 def _largest(prefix: pd.DataFrame, precision: str) -> float | None:
@@ -99,7 +109,7 @@ def summarise(
             "n": difference.n,
             "values": values,
         },
-        **_extremes(ledger),
+        **clock_summary(ledger, forwards),
         "interval": {"method": "t over seeds", "level": LEVEL, "n": difference.n},
         "prefix_max": _largest(prefix, "float32"),
         "prefix_max_float64": _largest(prefix, "float64"),
@@ -108,5 +118,4 @@ def summarise(
         "acceptance_rows": len(acceptance),
         "acceptance_tested": tested(acceptance["p_value"]),
         "acceptance_rejected": rejected(acceptance["p_value"]),
-        "c": _draft_costs(forwards),
     }

@@ -6,12 +6,16 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from specledger.analysis import claims, evidence, ledger, raw
+from specledger.analysis import claims, costs, engines, evidence, goals, ledger, noise, raw, timing
 from specledger.analysis.acceptance import acceptance_tables
+from specledger.analysis.best_gamma import best_gamma_table
+from specledger.analysis.cost_model import cost_model_summary, cost_model_table
 from specledger.analysis.differences import differences_table, equivalence_summary
+from specledger.analysis.frames import columns_of, ordered
 from specledger.analysis.gap import gap_table
 from specledger.analysis.measures import Evidence
 from specledger.analysis.summary import summarise, validation_losses
+from specledger.analysis.waterfall import waterfall_table
 from specledger.foundation.errors import UserError
 from specledger.statistics.intervals import t_interval
 
@@ -40,7 +44,7 @@ def _model_row(training: pd.DataFrame, model: str) -> dict:
     losses = {}
     for column in ("validation_loss", "validation_mtp_loss"):
         values = validation_losses(training, model, column)
-        losses |= ledger.columns_of(column, None if values.isna().all() else t_interval(values))
+        losses |= columns_of(column, None if values.isna().all() else t_interval(values))
     return {"model": model, **{key: rows[key].iloc[0] for key in SETTINGS}, "n": len(rows), **losses}
 
 
@@ -51,13 +55,16 @@ def models_table(training: pd.DataFrame, ngram: dict) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=MODEL_COLUMNS)
 
 
-def rule_tables(observed: raw.RawRule) -> dict[str, pd.DataFrame]:
-    """What was observed of the rule: at one position, at many, in whole texts, and where it was broken."""
+def rule_tables(observed: raw.RawRule, distance: float | None) -> dict[str, pd.DataFrame]:
+    """What was observed of the rule: at one position, at many, in whole texts, and where it was broken.
+
+    distance: the published total variation against which contexts are held; None where none is.
+    """
     rates, independence = acceptance_tables(observed.rounds)
     return {
-        "acceptance": ledger.ordered(observed.draws, ["seed", "drafter", "position"])[raw.ACCEPTANCE_COLUMNS],
+        "acceptance": ordered(observed.draws, ["seed", "drafter", "position"])[raw.ACCEPTANCE_COLUMNS],
         "oracle": evidence.oracle_table(observed.oracle),
-        "contexts": evidence.contexts_table(observed.contexts),
+        "contexts": evidence.contexts_table(observed.contexts, distance),
         "p_values": evidence.p_values_table(observed.contexts),
         "sequences": evidence.sequences_table(observed.sequences),
         "controls": evidence.controls_table(observed.controls),
@@ -75,30 +82,60 @@ def rule_summary(tables: dict[str, pd.DataFrame]) -> dict:
     return counts | {"equivalence": equivalence_summary(tables["differences"])}
 
 
-def build(observed: raw.Raw, margin: float) -> tuple[dict[str, pd.DataFrame], dict, Evidence]:
-    """Every table by name, the summary, and the evidence on which the claims are judged."""
-    by_seed = ledger.methods_by_seed(observed.runs, observed.forwards)
+def time_tables(
+    observed: raw.RawSweep, rule: raw.RawRule, texts: pd.DataFrame, by_seed: pd.DataFrame
+) -> dict[str, pd.DataFrame]:
+    """Everything that the clock says, and what was to be expected of it."""
+    rows = ledger.ledger_table(by_seed, texts)
+    priced = costs.costs_of(observed.forwards)
+    model = cost_model_table(rows, priced, rule.plain_texts, rule.rounds_apart)
+    return {
+        "ledger": rows,
+        "time": timing.time_table(texts),
+        "forwards": costs.forwards_table(observed.forwards),
+        "cost_model": model,
+        "best_gamma": best_gamma_table(model),
+        "waterfall": waterfall_table(rows, texts),
+        "noise": noise.noise_table(observed.runs),
+        "engines": engines.engines_table(observed.engines),
+        "agreement": engines.agreement_table(observed.agreement),
+    }
+
+
+def time_summary(tables: dict[str, pd.DataFrame]) -> dict:
+    """What summary.json says of these tables."""
+    return {
+        "time": timing.time_summary(tables["time"]),
+        "cost_model": cost_model_summary(tables["cost_model"]),
+        "noise": noise.noise_summary(tables["noise"]),
+        **engines.engines_summary(tables["engines"], tables["agreement"]),
+    }
+
+
+def build(observed: raw.Raw, margin: float, distance: float | None) -> tuple[dict[str, pd.DataFrame], dict, Evidence]:
+    """Every table by name, the summary, and the evidence on which claims and goals are judged."""
+    texts = timing.with_ratios(observed.sweep.runs)
+    by_seed = ledger.methods_by_seed(texts, observed.sweep.forwards)
     tables = {
-        "ledger": ledger.ledger_table(by_seed),
-        "time": ledger.time_table(by_seed),
-        "forwards": ledger.forwards_table(observed.forwards),
-        **rule_tables(observed.rule),
-        "prefix": ledger.ordered(observed.prefix, ["seed", "model", "engine", "precision"])[raw.PREFIX_COLUMNS],
-        "greedy": ledger.ordered(observed.greedy, ["seed", "engine", "drafter", "gamma"])[raw.GREEDY_COLUMNS],
+        **time_tables(observed.sweep, observed.rule, texts, by_seed),
+        **rule_tables(observed.rule, distance),
+        "prefix": ordered(observed.prefix, ["seed", "model", "engine", "precision"])[raw.PREFIX_COLUMNS],
+        "greedy": ordered(observed.greedy, ["seed", "engine", "drafter", "gamma"])[raw.GREEDY_COLUMNS],
         "seeds": seeds_table(observed.training),
         "models": models_table(observed.training, observed.ngram),
         "differences": differences_table(observed.training, margin),
     }
     shared = {key: tables[key] for key in ("acceptance", "prefix", "greedy")} | {"training": observed.training}
-    summary = summarise(ledger=tables["ledger"], forwards=tables["forwards"], **shared) | rule_summary(tables)
+    summary = summarise(ledger=tables["ledger"], forwards=tables["forwards"], **shared)
+    summary |= rule_summary(tables) | time_summary(tables)
     judged_on = Evidence(
         by_seed=by_seed,
-        texts=ledger.with_ratios(observed.runs),
-        forwards=ledger.forward_costs(observed.forwards),
+        texts=texts,
+        forwards=costs.with_ratios(observed.sweep.forwards),
         contexts=observed.rule.contexts,
         plain_texts=observed.rule.plain_texts,
-        oracle=tables["oracle"],
-        sequences=tables["sequences"],
+        peers=observed.peers,
+        **{name: tables[name] for name in ("oracle", "sequences", "ledger", "time", "noise", "cost_model")},
         **shared,
     )
     return tables, summary, judged_on
@@ -106,7 +143,7 @@ def build(observed: raw.Raw, margin: float) -> tuple[dict[str, pd.DataFrame], di
 
 def _plain_cells(column: pd.Series) -> pd.Series:
     """true/false for booleans, whole numbers without .0; floats are left to the float format."""
-    if column.dtype == bool:
+    if column.dtype == bool or (column.dtype == object and column.dropna().map(type).eq(bool).all()):
         return column.map({True: "true", False: "false"})
     return column
 
@@ -121,6 +158,8 @@ def jsonable(value: object) -> object:
     """Ten digits, as in the tables, so that the last bit of a sum does not change the file."""
     if isinstance(value, dict):
         return {key: jsonable(inner) for key, inner in value.items()}
+    if isinstance(value, np.bool_):
+        return bool(value)
     if isinstance(value, (float, np.floating)):
         return float(f"{value:.10g}")
     if isinstance(value, np.integer):
@@ -143,9 +182,11 @@ def write_tables(
 
     Raises UserError naming the file that is missing or wrong; nothing is written then.
     """
-    readings = claims.read_claims(claims_file)
-    frames, summary, judged_on = build(raw.read_raw(Path(results), seeds), margin)
+    readings, aims = claims.read_claims(claims_file), goals.read_goals(claims_file)
+    distance = claims.parameter(readings, "plausible_share", "distance")
+    frames, summary, judged_on = build(raw.read_raw(Path(results), seeds), margin, distance)
     frames["claims"] = claims.judge_all(readings if compare else [], judged_on, quick=quick)
+    frames["goals"] = goals.judge_goals(aims, judged_on, quick=quick)
     tables = Path(tables)
     tables.mkdir(parents=True, exist_ok=True)
     for name, frame in frames.items():

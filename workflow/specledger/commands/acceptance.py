@@ -8,19 +8,20 @@ from specledger.experiments.acceptance import choose_positions, judge, simulate
 from specledger.experiments.contexts import context_rows
 from specledger.experiments.reference import next_logits
 from specledger.experiments.shown_rounds import DRAFTER, GAMMA, ROUNDS, shown_rounds
-from specledger.experiments.texts import text_rows
+from specledger.experiments.texts import chosen_rounds, text_rows
 from specledger.foundation.progress import Progress
-from specledger.foundation.records import write_json, write_rows
+from specledger.foundation.records import write_json, write_rows, write_text
 from specledger.sampling.distributions import Sampling, distribution
 from specledger.sampling.uniforms import Uniforms, stream
 
 add_arguments = measuring.add_arguments
+ROUND_COLUMNS = ("seed", "text", "drafter", "gamma", "round", "drafted", "accept_len")
 
 
 def run(options, log) -> None:
     settings, corpus, cast = measuring.begin(options)
     sampling, drafters = Sampling(**settings["sampling"]), settings["drafters"]
-    total = settings["positions"] * len(drafters) + len(drafters) + settings["texts"]
+    total = settings["positions"] * len(drafters) + len(drafters) + 2 * settings["texts"]
     label = f"acceptance seed {options.seed}"
     with Progress(label, total, log, unit="step") as progress:
         positions(options, settings, corpus, cast, sampling, progress)
@@ -29,11 +30,24 @@ def run(options, log) -> None:
         if len(places) < settings["contexts"]:
             log.say(f"acceptance: the validation text has room for {len(places)} of {settings['contexts']} contexts")
         shared = {"sampling": sampling, "seed": options.seed, "after_each": progress.advance}
-        found = context_rows(cast, drafters, contexts_CT, places, draws=settings["context_draws"], **shared)
+        found = context_rows(
+            cast,
+            drafters,
+            contexts_CT,
+            places,
+            draws=settings["context_draws"],
+            null_draws=settings["published_draws"],
+            **shared,
+        )
         write_rows(options.output / "contexts.csv", list(found))
         size = {"texts": settings["texts"], "tokens": settings["text_tokens"]}
         found = text_rows(cast, drafters, corpus.prompt.tolist(), engine("cached"), **size, **shared)
         write_rows(options.output / "texts.csv", list(found))
+        chosen = list(
+            chosen_rounds(cast, settings["choosers"], corpus.prompt.tolist(), engine("cached"), **size, **shared)
+        )
+        path = options.output / "rounds.csv"
+        write_rows(path, chosen) if chosen else write_text(path, ",".join(ROUND_COLUMNS) + "\n")
     measuring.certify(options, settings, cast)
 
 

@@ -15,13 +15,12 @@ from specledger.sampling.uniforms import Uniforms, stream
 from specledger.sampling.verify import acceptance_probability
 from specledger.statistics.goodness import null_distances, pooled_chisquare, total_variation
 
-PUBLISHED_DRAWS = 200_000
 NULL_SAMPLES = 1_000
 
 
-def null_band(p_V: np.ndarray, generator: np.random.Generator) -> tuple[float, float]:
-    """The .5% and 99.5% quantiles of TV when 200,000 draws do follow p, as published readings have it."""
-    lo, hi = np.quantile(null_distances(p_V, PUBLISHED_DRAWS, generator, NULL_SAMPLES), (0.005, 0.995))
+def null_band(p_V: np.ndarray, draws: int, generator: np.random.Generator) -> tuple[float, float]:
+    """The .5% and 99.5% quantiles of TV when `draws` draws do follow p."""
+    lo, hi = np.quantile(null_distances(p_V, draws, generator, NULL_SAMPLES), (0.005, 0.995))
     return float(lo), float(hi)
 
 
@@ -32,14 +31,16 @@ def context_rows(
     positions: list[int],
     *,
     draws: int,
+    null_draws: int,
     sampling: Sampling,
     seed: int,
     after_each: Callable[[], None],
 ) -> Iterator[dict]:
-    """One row per drafter and context."""
+    """One row per drafter and context; `null_draws` is how many a published reading of TV was taken from."""
     p_CV = distribution(next_logits(cast.target, contexts_CT), sampling)
     bands = [
-        null_band(p_V, stream("contexts", seed, place, "null")) for place, p_V in zip(positions, p_CV, strict=True)
+        null_band(p_V, null_draws, stream("contexts", seed, place, "null"))
+        for place, p_V in zip(positions, p_CV, strict=True)
     ]
     for name in drafters:
         q_CV = distribution(next_logits(cast.drafters[name], contexts_CT), sampling)
@@ -58,7 +59,8 @@ def context_rows(
                 "chi2": chi2,
                 "df": df,
                 "p_value": p_value,
-                "tv_lo_200k": lo,
-                "tv_hi_200k": hi,
+                "null_draws": null_draws,
+                "null_tv_lo": lo,
+                "null_tv_hi": hi,
             }
         after_each()

@@ -1,8 +1,9 @@
-"""How hard each token of a text is for a drafter, from the target's own texts, without any speculation.
+"""What a round yields, apart from the sweep: drafters followed along the target's own texts, or counted in others.
 
 Let the text be drawn from the target. A round that begins at position t then accepts at least j guesses
 with probability E[k_t ... k_(t+j-2) beta_(t+j-1)], where beta = sum min(p, q) and k = min(1, q(x)/p(x)) for
 the token x that is there: given that x was emitted, k is the probability that it came as an accepted guess.
+A drafter that chooses how much it proposes cannot be followed so: it decodes texts of its own.
 Shapes: T positions of a text, V vocabulary.
 """
 
@@ -13,7 +14,7 @@ import torch
 
 from specledger.decoding.drafters import DraftModel, MTPDrafter
 from specledger.decoding.engines import Engine, as_batch
-from specledger.decoding.loops import autoregressive
+from specledger.decoding.loops import autoregressive, speculative
 from specledger.experiments.cast import Cast
 from specledger.models.llama import Llama
 from specledger.sampling.distributions import Sampling, distribution
@@ -76,4 +77,31 @@ def text_rows(
                     "beta": beta,
                     "kept": kept,
                 }
+        after_each()
+
+
+def chosen_rounds(
+    cast: Cast,
+    choosers: dict[str, list[int]],
+    prompt: list[int],
+    engine: Engine,
+    *,
+    texts: int,
+    tokens: int,
+    sampling: Sampling,
+    seed: int,
+    after_each: Callable[[], None],
+) -> Iterator[dict]:
+    """One row per round of texts that drafters wrote which choose how much they propose, by name and gamma."""
+    for number in range(1, texts + 1):
+        for name, gammas in choosers.items():
+            for gamma in gammas:
+                uniforms = Uniforms("apart", seed, number, name, gamma)
+                where = {"seed": seed, "text": number, "drafter": name, "gamma": gamma}
+                text = speculative(
+                    cast.target, cast.drafters[name], prompt,
+                    gamma=gamma, count=tokens, engine=engine, sampling=sampling, uniforms=uniforms,
+                )  # fmt: skip
+                for place, done in enumerate(text.rounds, start=1):
+                    yield {**where, "round": place, "drafted": done.drafted, "accept_len": done.accept_len}
         after_each()

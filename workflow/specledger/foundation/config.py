@@ -13,6 +13,7 @@ SCHEMA = Path(__file__).resolve().parents[2] / "schemas" / "config.schema.yaml"
 MTP_DEPTH = 1
 EAGER = ("recompute", "cached")  # engines that answer at any place of a text; the others run whole rounds
 SPEAKING = ("draft", "mtp", "ngram")  # drafters that say q after any prefix; the others are made of them
+CHOOSERS = ("draft_dynamic", "lookup")  # drafters that choose how much they propose, up to gamma
 
 
 def _path(parts) -> str:
@@ -184,6 +185,14 @@ def _plain(value):
     return value
 
 
+def _cast_of(config: dict) -> dict:
+    """Drafters that are followed along a text, and with their gammas those that decode texts of their own."""
+    gammas = config["sweep"]["gammas"]
+    choosers = {name: gammas[name] for name in CHOOSERS if name in gammas}
+    followed = sorted(set(gammas) - set(choosers))
+    return {"drafters": followed, "choosers": choosers, "drafting": config.get("drafting")}
+
+
 def stage_settings(config: dict, stage: str, *, model: str | None = None, corpus_identity: str = "") -> str:
     """What `stage` depends on, as canonical JSON: sorted keys, 1 and 1.0 the same.
 
@@ -209,8 +218,7 @@ def stage_settings(config: dict, stage: str, *, model: str | None = None, corpus
         case "checks":
             slice_ = {**config["checks"], "engines": eager, "gammas": sweep["gammas"], **drafting, **measured}
         case "acceptance":
-            drafters = sorted(set(sweep["gammas"]) & set(SPEAKING))
-            slice_ = {**config["acceptance"], "drafters": drafters, "sampling": sampling, **measured}
+            slice_ = {**config["acceptance"], **_cast_of(config), "sampling": sampling, **measured}
         case "sweep":
             slice_ = {**sweep, **drafting, "sampling": sampling, **measured}
         case "sequences":

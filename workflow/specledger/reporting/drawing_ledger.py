@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, FuncFormatter
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator
 
 from specledger.reporting.labels import PARTS, place_of
 from specledger.reporting.style import GRID, INK, MARKER, PART, drafter_colour
@@ -151,6 +151,7 @@ def _engine_bars(axis: Axes, rows: Sequence[Row], words: Wording) -> None:
     axis.set_ylim(len(rows) - 0.4, -0.6)
     axis.grid(False, axis="y")
     axis.set_xlabel(words.say("plot.seconds"))
+    axis.xaxis.set_major_locator(MaxNLocator(3))
     plain = [row["wall_s"] for row in rows if row["drafter"] == "none" and row["wall_s"] is not None]
     if plain:
         axis.axvline(plain[0], color=INK, linewidth=1.0, linestyle=DASH)
@@ -172,7 +173,7 @@ def draw_time_parts(time: Table, words: Wording) -> Figure:
         for part in used
     ]
     handles.append(Line2D([], [], color=INK, linewidth=1.0, linestyle=DASH, label=words.say("plot.plain_total")))
-    figure.legend(handles=handles, loc="outside upper left", ncols=len(handles), handletextpad=0.4, columnspacing=1.4)
+    figure.legend(handles=handles, loc="outside upper left", ncols=4, handletextpad=0.4, columnspacing=1.4)
     for axis in axes:
         axis.spines["left"].set_color(GRID)
     return figure

@@ -5,10 +5,11 @@ from pathlib import Path
 import matplotlib
 from matplotlib.figure import Figure
 
-from specledger.reporting import drawing_ledger, drawing_rates, fonts
+from specledger.reporting import drawing_ledger, drawing_rates, drawing_time, fonts
 from specledger.reporting.drawing_models import draw_learning_curves, draw_seeds
 from specledger.reporting.drawing_proof import draw_p_values
 from specledger.reporting.drawing_rule import draw_acceptance_rule
+from specledger.reporting.extras import extra
 from specledger.reporting.study import first_seed, read_positions
 from specledger.reporting.style import RC, save, with_font
 from specledger.reporting.tables import read_object, read_table, read_tables
@@ -53,9 +54,14 @@ def draw_all(results: Path, figures: Path, language: str = "en") -> str:
             "tokens_per_round": drawing_ledger.draw_tokens_per_round(tables["ledger"], words),
             "wall_clock": drawing_ledger.draw_wall_clock(tables["ledger"], words),
             "time_parts": drawing_ledger.draw_time_parts(tables["time"], words),
+            "theory": drawing_time.draw_theory(tables["cost_model"], words),
+            "waterfall": drawing_time.draw_waterfall(tables["waterfall"], words),
             "learning_curves": draw_learning_curves(histories, words),
             "seeds": draw_seeds(tables["seeds"], summary["paired_difference"], words),
         }
+        peers = extra(results, "peers")
+        if peers is not None:
+            drawn["peers"] = drawing_time.draw_peers(peers, words)
         for name, figure in drawn.items():
             save(figure, figures / f"{name}.svg", language)
     return language

@@ -120,7 +120,8 @@ def _speed(study: Study, words: Wording) -> Paragraph:
     lo, hi = best.get("lo"), best.get("hi")
     spread = words.say("answer.no_interval")
     if known(lo) and known(hi):
-        spread = words.say("answer.interval_words", lo=times(lo), hi=times(hi))
+        method = {"method": best["method"]} if best.get("method") else {}
+        spread = words.say("answer.interval_words", lo=times(lo), hi=times(hi), **method)
     key = "slower" if best["speedup"] < 1 else "single" if not known(lo) else "unsure" if lo <= 1 else "faster"
     return words.spans(
         f"answer.{key}",

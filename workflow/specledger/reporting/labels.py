@@ -1,6 +1,6 @@
 """In what order drafters and parts of the time come, in every figure and legend."""
 
-DRAFTERS = ("none", "draft", "mtp", "ngram")
+DRAFTERS = ("none", "draft", "draft_dynamic", "mtp", "ngram", "lookup")
 PARTS = ("verify", "draft", "catch_up", "accept", "sync", "other")
 
 

@@ -12,7 +12,8 @@ from specledger.reporting.study import Study
 from specledger.reporting.wording import Wording, read_wording
 
 DOWNLOADS = tuple(
-    "claims ledger time forwards rates independence gap acceptance oracle contexts p_values sequences controls "
+    "claims goals ledger time forwards cost_model waterfall best_gamma noise engines agreement "
+    "rates independence gap acceptance oracle contexts p_values sequences controls "
     "false_alarms prefix greedy seeds models differences".split()
 )
 PAGE_WORDS = (

@@ -21,6 +21,7 @@ from specledger.reporting.document import Legend, Run, Sample, Section, Text
 from specledger.reporting.drawing_rule import Chosen, choose
 from specledger.reporting.section_gamma import gamma
 from specledger.reporting.section_proof import proof
+from specledger.reporting.section_time import time
 
 KINDS = ("accepted", "sampled", "resampled")
 SAMPLE_LENGTH = 240
@@ -116,10 +117,6 @@ def ledger(make: Builder) -> Section:
         views_ledger.ledger(study, words),
         explorables_ledger.ledger(study, words),
         make.text("sections.ledger.after"),
-        make.text("sections.ledger.time"),
-        explorables_ledger.waterfall(study, words),
-        make.picture("time_parts"),
-        views_ledger.time(study, words),
         views_claims.readings(study, words, "5"),
         make.questions("ledger", most_tokens=findings.most_tokens(study, words)),
     )
@@ -134,6 +131,7 @@ def all_sections(make: Builder, commit: str) -> tuple[Section, ...]:
         gamma(make),
         mtp(make),
         ledger(make),
+        time(make),
         intervals(make),
         provenance(make, commit),
     )

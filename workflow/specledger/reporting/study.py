@@ -6,17 +6,21 @@ from pathlib import Path
 from types import MappingProxyType
 
 from specledger.foundation.errors import UserError
+from specledger.reporting.extras import extra
 from specledger.reporting.played import Played, read_played
 from specledger.reporting.tables import Row, Table, read_object, read_tables, require
 
 FIGURES = (
-    "acceptance_rule p_values tokens_per_round acceptance_by_position gap wall_clock learning_curves seeds time_parts"
+    "acceptance_rule p_values tokens_per_round acceptance_by_position gap wall_clock learning_curves seeds time_parts "
+    "theory waterfall"
 ).split()
+OPTIONAL_FIGURES = ("peers",)  # of what was measured beside the study, if it was
 SUMMARY_KEYS = (
     "paired_difference best most_tokens interval prefix_max greedy_identical greedy_total acceptance_tested "
     "acceptance_rejected oracle_max oracle_blocks contexts_tested contexts_holm_rejected sequences_tested "
     "sequences_rejected "
-    "controls_total controls_expected controls_caught_of_expected controls_unseen false_alarms_inside"
+    "controls_total controls_expected controls_caught_of_expected controls_unseen false_alarms_inside "
+    "time cost_model noise engines_missing agreement_texts agreement_identical"
 ).split()
 PROVENANCE_KEYS = (
     "study quick config settings_hash commit dirty seeds devices threads versions platform train_s sweep_s stale "
@@ -88,6 +92,7 @@ def load(results: Path, figures: Path, provenance: Mapping) -> Study:
     summary_path, corpus_path = results / "tables" / "summary.json", results / "corpus" / "corpus.json"
     sample_path = results / "sweep" / str(seed) / "sample.json"
     paths = {name: figures / f"{name}.svg" for name in FIGURES}
+    paths |= {name: figures / f"{name}.svg" for name in OPTIONAL_FIGURES if extra(results, name) is not None}
     return Study(
         results=results,
         tables=tables,

@@ -15,8 +15,10 @@ from specledger.reporting.fonts import Font
 INK, GRID = "#1c1d21", "#86888f"
 
 DRAFTER = {"none": INK, "target": INK, "draft": "#0072b2", "mtp": "#d55e00", "ngram": "#009e73"}
+DRAFTER |= {"draft_dynamic": "#56b4e9", "lookup": "#cc79a7"}
 MODEL = {"plain": INK, "mtp": DRAFTER["mtp"], "module": "#cc79a7", "draft": DRAFTER["draft"]}
-MARKER = {"none": "s", "draft": "o", "mtp": "D", "ngram": "^"}
+MARKER = {"none": "s", "draft": "o", "mtp": "D", "ngram": "^", "draft_dynamic": "P", "lookup": "v"}
+GAIN, LOSS = "#009e73", "#e69f00"
 PART = {
     "draft": "#e69f00", "catch_up": "#f0e442", "verify": "#56b4e9", "accept": "#cc79a7",
     "sync": "#999999", "other": "#b8bac0",

@@ -13,7 +13,8 @@ from specledger.foundation.errors import UserError
 
 TEXT = frozenset(
     "claim title source published unit rule interval verdict why engine context_rule drafter model precision "
-    "context section test caught_by kind method what group reason note".split()
+    "context section test caught_by kind method what group reason note case pair reference gammas goal program loop "
+    "device".split()
 )
 
 # What the report reads of each table; more columns are welcome.
@@ -22,8 +23,18 @@ REQUIRED: Mapping[str, str] = MappingProxyType(
         "ledger": "engine context_rule drafter gamma temperature lossless target_forwards draft_forwards tokens alpha "
         "alpha_lo alpha_hi tokens_per_round tokens_per_round_lo tokens_per_round_hi wall_s wall_s_lo wall_s_hi "
         "speedup speedup_lo speedup_hi c eq1 theorem38 cost_model v seeds repeats",
-        "time": "engine drafter gamma draft catch_up verify accept sync other wall_s",
-        "forwards": "engine model positions seconds seconds_lo seconds_hi c",
+        "time": "engine drafter gamma draft catch_up verify accept sync other wall_s off other_share adds_up",
+        "forwards": "engine part model drafter gamma positions seconds seconds_lo seconds_hi c",
+        "cost_model": "engine drafter gamma tokens_per_round t_ar t_propose t_verify overhead theorem38 cost_model "
+        "measured measured_lo measured_hi miss theorem38_miss",
+        "waterfall": "engine drafter gamma case overall place step ratio_before ratio_after factor",
+        "best_gamma": "engine drafter gammas gamma_predicted speedup_predicted gamma_found speedup_found agrees "
+        "loss_if_predicted one_less loss_if_one_less one_more loss_if_one_more",
+        "noise": "engine pair drafter gamma ratio lo hi n_pairs inside cost_percent cost_percent_lo cost_percent_hi "
+        "spread_percent",
+        "engines": "engine available why compile_s compile_s_lo compile_s_hi",
+        "agreement": "engine reference drafter gamma texts identical first_divergence margin",
+        "goals": "goal title rule measured lo hi interval verdict",
         "acceptance": "seed drafter position context draws accepted acceptance beta tv_output tv_expected tv_q999 "
         "tv_draft chi2 df p_value acceptance_lo acceptance_hi tv_p_value chi2_p_value detectable_leak detectable_tv "
         "tv_bound resamples",
@@ -50,7 +61,7 @@ REQUIRED: Mapping[str, str] = MappingProxyType(
         "claims": "claim group title section source published unit rule measured lo hi interval verdict reason note",
     }
 )
-MAY_BE_EMPTY = frozenset({"claims", "gap"})  # gap.csv is of the cached engine alone
+MAY_BE_EMPTY = frozenset("claims gap cost_model waterfall best_gamma noise agreement goals".split())
 Row = Mapping[str, object]
 
 

@@ -22,6 +22,7 @@ def kinds(study: Study) -> list[tuple[str, float | None, float | None]]:
     predicted = any("prediction" in (row["interval"] or "") for row in tables["claims"].rows)
     found = [
         ("seeds", study.level if several else None, seeds),
+        ("pairs", study.level if several else None, seeds),
         ("paired", difference["level"] if several else None, difference["n"]),
         ("equivalence", 0.9 if known(difference["tost_lo"]) else None, difference["n"]),
         ("prediction", study.level if several else None, seeds) if predicted else None,

@@ -41,19 +41,20 @@ def tokens(study: Study, words: Wording) -> View:
 def forwards(study: Study, words: Wording) -> View:
     """What a forward costs, and c and v(γ)."""
     rows = []
-    for row in study.tables["forwards"].rows:
+    for row in (row for row in study.tables["forwards"].rows if row["part"] != "round"):
         lo, hi, mark = bounded(row["seconds_lo"], row["seconds_hi"], limits_of("seconds"))
         spread = formats.interval(lo, hi, formats.milliseconds)
         rows.append(
             (
                 named(words, "engine", row["engine"]),
                 named(words, "model" if row["model"] == "target" else "drafter", row["model"]),
+                count(row["gamma"] if row["part"] == "propose" else None),
                 count(row["positions"]),
                 cell(formats.milliseconds(row["seconds"]), sort=row["seconds"], note=spread + mark if spread else ""),
                 num(row["c"], 3),
             )
         )
-    heads = columns(words, "engine model positions seconds ratio")
+    heads = columns(words, "engine model gamma positions seconds ratio")
     return view(words, "forwards", heads, rows, source="forwards", folded=True)
 
 
@@ -161,14 +162,3 @@ def ledger(study: Study, words: Wording) -> View:
         "theorem38 cost_model c v same",
     )
     return view(words, "ledger", heads, rows, source="ledger")
-
-
-def time(study: Study, words: Wording) -> View:
-    """Where the milliseconds of a text go."""
-    rows = [
-        (*_method(words, row), *(plainly(row[part], formats.milliseconds) for part in (*PARTS, "wall_s")))
-        for row in study.tables["time"].rows
-    ]
-    labels = {part if part != "draft" else "draft_part": words.name("part", part).capitalize() for part in PARTS}
-    names = " ".join(["engine drafter gamma", *labels, "total"])
-    return view(words, "time", columns(words, names, **labels), rows, source="time", folded=True)

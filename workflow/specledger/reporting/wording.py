@@ -10,7 +10,7 @@ from specledger.reporting.inline import Span, paragraphs, parse
 
 TEMPLATES = Path(__file__).resolve().parent.parent.parent / "report"
 TEXTS = TEMPLATES / "text"
-FIGURE_TEXTS = ("figures", "names")  # the files that figures take their words from
+FIGURE_TEXTS = ("figures", "figures_time", "names")  # the files that figures take their words from
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ number of proposed tokens a round, c the time of a draft forward over that of a 
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 
 def _check_alpha(alpha: float) -> None:
@@ -75,8 +75,20 @@ def measured_cost_speedup(
     return tokens_per_round * plain_s / round_s
 
 
+def best_of(speedups: Mapping[int, float]) -> int:
+    """The gamma with the largest speed-up of a table by gamma; the smallest one on a tie.
+
+    ValueError where the table is empty or holds no number.
+    """
+    if not speedups:
+        raise ValueError("speedups must not be empty")
+    if any(math.isnan(value) for value in speedups.values()):
+        raise ValueError("speedups must be numbers, got nan")
+    return max(sorted(speedups), key=speedups.__getitem__)
+
+
 def best_gamma(alpha: float, c: float, gammas: Sequence[int]) -> int:
     """The gamma of `gammas` with the largest speed-up by Theorem 3.8; the smallest one on a tie."""
     if not gammas:
         raise ValueError("gammas must not be empty")
-    return max(sorted(gammas), key=lambda gamma: walltime_speedup(alpha, gamma, c))
+    return best_of({gamma: walltime_speedup(alpha, gamma, c) for gamma in gammas})

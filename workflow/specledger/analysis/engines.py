@@ -1,0 +1,48 @@
+"""Which engines ran, what compiling took, and whether engines of one rule of context write the same texts."""
+
+import pandas as pd
+
+from specledger.analysis.frames import columns_of, is_true, ordered
+from specledger.statistics.intervals import t_interval
+
+ENGINE_COLUMNS = "engine available why compile_s compile_s_lo compile_s_hi seeds".split()
+AGREEMENT_KEYS = ["engine", "reference", "drafter", "gamma"]
+AGREEMENT_COLUMNS = [*AGREEMENT_KEYS, *"texts identical first_divergence margin tokens seeds".split()]
+
+
+def engines_table(engines: pd.DataFrame) -> pd.DataFrame:
+    """One row an engine: whether it ran at every seed, why not where it did not, and seconds of compiling."""
+    engines = engines.assign(available=is_true(engines["available"]))
+    rows = []
+    for engine, group in engines.groupby("engine", sort=True):
+        reasons = list(dict.fromkeys(group.loc[~group["available"], "why"].dropna().astype(str)))
+        row = {"engine": engine, "available": bool(group["available"].all()), "why": "; ".join(reasons) or None}
+        seconds = group.loc[group["available"], "compile_s"].dropna()
+        row |= columns_of("compile_s", t_interval(seconds) if len(seconds) else None)
+        rows.append(row | {"seeds": group["seed"].nunique()})
+    return ordered(pd.DataFrame(rows, columns=ENGINE_COLUMNS), ["engine"])
+
+
+def agreement_table(agreement: pd.DataFrame) -> pd.DataFrame:
+    """One row per engine and method: texts that equal those of the reference engine for the same random numbers.
+
+    Of those that part: the earliest place, and the largest margin there between what the two chose.
+    """
+    agreement = agreement.assign(identical=is_true(agreement["identical"]))
+    rows = []
+    for key, group in agreement.groupby(AGREEMENT_KEYS, sort=True):
+        row = dict(zip(AGREEMENT_KEYS, key, strict=True))
+        row |= {"texts": len(group), "identical": int(group["identical"].sum())}
+        row |= {"first_divergence": group["first_divergence"].min(), "margin": group["margin"].max()}
+        rows.append(row | {"tokens": int(group["tokens"].max()), "seeds": group["seed"].nunique()})
+    return ordered(pd.DataFrame(rows, columns=AGREEMENT_COLUMNS), ["engine", "drafter", "gamma"])
+
+
+def engines_summary(engines: pd.DataFrame, agreement: pd.DataFrame) -> dict:
+    """Which engines are missing and why, and how many texts agree between engines."""
+    missing = engines[~engines["available"].astype(bool)]
+    return {
+        "engines_missing": {row.engine: row.why or "" for row in missing.itertuples()},
+        "agreement_texts": int(agreement["texts"].sum()),
+        "agreement_identical": int(agreement["identical"].sum()),
+    }

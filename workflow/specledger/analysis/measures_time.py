@@ -1,0 +1,118 @@
+"""The quantities of the clock, on which the goals of the study are judged; registered with the rest."""
+
+import numpy as np
+import pandas as pd
+
+from specledger.analysis import costs
+from specledger.analysis.frames import PLAIN
+from specledger.analysis.measures import MEAN, Evidence, Measured, exact, measure, of_pairs, over_seeds
+from specledger.analysis.measures_rule import MEASURES
+from specledger.analysis.noise import AA, CLOCKS
+from specledger.analysis.timing import SUM_LIMIT, row_names
+from specledger.foundation.errors import UserError
+
+__all__ = ["MEASURES"]
+OWN, RECOMPUTE = "own", "recompute"
+OURS, TRANSFORMERS = "specledger", "transformers"
+
+
+def _named(row: pd.Series) -> str:
+    names = row_names(row)
+    return f"{names['engine']}, {names['drafter']}, gamma {names['gamma']}"
+
+
+@measure
+def best_speedup(evidence: Evidence, *, over: str = OWN) -> Measured | None:
+    """The largest speed-up of a lossless row, over plain decoding of its own engine or of `recompute`.
+
+    The row is chosen by the number that is then shown, which flatters it a little; its interval is its own.
+    """
+    column = {OWN: "speedup", RECOMPUTE: "speedup_vs_recompute"}.get(over)
+    if column is None:
+        raise UserError(f"best_speedup.over: must be {OWN} or {RECOMPUTE}, got {over!r}")
+    rows = evidence.ledger[(evidence.ledger["drafter"] != PLAIN) & evidence.ledger["lossless"].astype(bool)]
+    rows = rows.dropna(subset=[column])
+    if rows.empty:
+        return None
+    row = rows.loc[rows[column].idxmax()]
+    texts = evidence.texts
+    same = (texts["engine"] == row["engine"]) & (texts["drafter"] == row["drafter"]) & (texts["gamma"] == row["gamma"])
+    logs = "log_speedup" if over == OWN else "log_vs_recompute"
+    return of_pairs(texts[same], logs, f", of the fastest row ({_named(row)})")
+
+
+@measure
+def parts_off(evidence: Evidence) -> Measured:
+    """How far the parts of the worst row miss its clock, as a share of it."""
+    row = evidence.time.loc[evidence.time["off"].abs().idxmax()]
+    return exact(abs(row["off"]), f"largest of {len(evidence.time)} rows ({_named(row)})")
+
+
+@measure
+def other_share(evidence: Evidence) -> Measured:
+    """The largest share of a row's clock that no reading explains; a part counted twice makes it negative."""
+    row = evidence.time.loc[evidence.time["other_share"].idxmax()]
+    least = evidence.time["other_share"].min()
+    if least < -SUM_LIMIT:
+        return exact(np.inf, f"parts overlap: the least is {least:.3g} of {len(evidence.time)} rows")
+    return exact(row["other_share"], f"largest of {len(evidence.time)} rows ({_named(row)})")
+
+
+@measure
+def clock_cost(evidence: Evidence) -> Measured | None:
+    """What reading the clocks adds to a text, as a share, of the dearest pair of runs with and without."""
+    rows = evidence.noise[evidence.noise["pair"] == CLOCKS]
+    if rows.empty:
+        return None
+    row = rows.loc[rows["ratio"].idxmax()]
+    words = f"{row['method']}, {row['level']:.0%}, dearest of {len(rows)} ({_named(row)})"
+    if row["n_seeds"] == 1 or pd.isna(row["lo"]):
+        return Measured(value=row["ratio"] - 1, interval="none, n = 1")
+    return Measured(value=row["ratio"] - 1, lo=row["lo"] - 1, hi=row["hi"] - 1, interval=words)
+
+
+@measure
+def aa_inside(evidence: Evidence) -> Measured | None:
+    """Share of engines whose plain run against itself has 1.00 in its interval, at 95% for all engines together."""
+    judged = evidence.noise.loc[evidence.noise["pair"] == AA, "inside_family"].dropna().astype(bool)
+    return None if judged.empty else exact(judged.mean(), f"exact, {int(judged.sum())} of {len(judged)} engines")
+
+
+@measure
+def cost_model_miss(evidence: Evidence) -> Measured | None:
+    """How far the measured-cost model misses the measured ratio of the worst row, as a share of it."""
+    rows = evidence.cost_model
+    if rows.empty:
+        return None
+    row = rows.loc[rows["miss"].abs().idxmax()]
+    return exact(abs(row["miss"]), f"largest of {len(rows)} rows ({_named(row)})")
+
+
+@measure
+def proposal_cost(evidence: Evidence, *, engine: str, drafter: str, gamma: int) -> Measured | None:
+    """c of one token of a proposal of gamma tokens: over the engine's target forward of one position."""
+    rows = evidence.forwards
+    rows = rows[(rows["part"] == costs.PROPOSE) & (rows["engine"] == engine) & (rows["drafter"] == drafter)]
+    rows = rows[rows["gamma"] == gamma]
+    return None if rows.empty else over_seeds(rows.set_index("seed")["c"], MEAN)
+
+
+@measure
+def peer_ratio(evidence: Evidence, *, method: str, ours: str) -> Measured | None:
+    """Tokens a second of ours over those of transformers' `method` on the same weights, in one run.
+
+    ours: `plain` decoding, or the `best` speculative row. None where benchmarks/peers.py was not run.
+    """
+    rows = evidence.peers
+    if rows.empty:
+        return None
+    theirs = rows[(rows["program"] == TRANSFORMERS) & (rows["method"] == method)]
+    mine = rows[(rows["program"] == OURS) & ((rows["drafter"] == PLAIN) == (ours == "plain"))]
+    if theirs.empty or mine.empty:
+        return None
+    first, second = (part.loc[part["tokens_per_s"].idxmax()] for part in (mine, theirs))
+    # Ends of a ratio from the ends of both: wider than either.
+    lo = second["seconds_lo"] / second["tokens"] / (first["seconds_hi"] / first["tokens"])
+    hi = second["seconds_hi"] / second["tokens"] / (first["seconds_lo"] / first["tokens"])
+    words = f"ends of both rows' intervals, n = {int(first['repeats'])} repeats"
+    return Measured(value=first["tokens_per_s"] / second["tokens_per_s"], lo=float(lo), hi=float(hi), interval=words)

@@ -1,0 +1,221 @@
+"""Tables of the clock: time by part, theory against clock, the waterfall, the best γ, noise, engines, goals."""
+
+from collections.abc import Iterable
+
+from specledger.reporting import formats
+from specledger.reporting.document import Cell, Column, View, cell
+from specledger.reporting.drawing_time import peer_name
+from specledger.reporting.formats import known, number, times
+from specledger.reporting.labels import PARTS
+from specledger.reporting.study import Study
+from specledger.reporting.tables import Row, Table
+from specledger.reporting.views import count, named, num, plainly, view, with_interval, yes_no
+from specledger.reporting.wording import Wording
+
+TEXTUAL = frozenset(
+    "engine drafter verdict goal why reference available pair adds_up agrees inside step case loop device program "
+    "gammas".split()
+)
+WIDE = frozenset({"goal", "why", "program", "step"})
+VERDICT_MARKS = {"reached": "reproduced", "missed": "not-reproduced", "inconclusive": "inconclusive"}
+GLYPHS = {"reached": "✓", "missed": "✗", "inconclusive": "?", "not measured": "–"}
+
+
+def _columns(words: Wording, names: Iterable[str], **labels: str) -> tuple[Column, ...]:
+    labels = {name: labels.get(name) or words.say(f"time_columns.{name}") for name in names}
+    return tuple(Column(label=label, numeric=name not in TEXTUAL, wide=name in WIDE) for name, label in labels.items())
+
+
+def _method(words: Wording, row: Row) -> tuple[Cell, ...]:
+    return named(words, "engine", row["engine"]), named(words, "drafter", row["drafter"]), count(row["gamma"])
+
+
+def _percent(value: float | None, decimals: int = 1) -> Cell:
+    return num(value, decimals, formats.percent)
+
+
+def parts(study: Study, words: Wording) -> View:
+    """Milliseconds of a text by part, what is left over, and whether it adds up."""
+    rows = [
+        (
+            *_method(words, row),
+            *(plainly(row[part] or None, formats.milliseconds) for part in PARTS),
+            plainly(row["wall_s"], formats.milliseconds),
+            num(row["off"], 2, formats.percent),
+            _percent(row["other_share"]),
+            yes_no(words, row["adds_up"]),
+        )
+        for row in study.tables["time"].rows
+    ]
+    labels = {part: words.name("part", part).capitalize() for part in PARTS}
+    heads = _columns(words, ["engine", "drafter", "gamma", *PARTS, "total", "off", "other_share", "adds_up"], **labels)
+    return view(words, "time", heads, rows, source="time", folded=True)
+
+
+def theory(study: Study, words: Wording) -> View:
+    """Theorem 3.8, the measured costs and the clock side by side."""
+    rows = [
+        (
+            *_method(words, row),
+            num(row["tokens_per_round"], 2),
+            *(plainly(row[name], formats.milliseconds) for name in ("t_ar", "t_propose", "t_verify", "overhead")),
+            num(row["theorem38"], 2, times),
+            num(row["cost_model"], 2, times),
+            with_interval(row, "measured", 2, times),
+            _percent(row["theorem38_miss"]),
+            _percent(row["miss"]),
+        )
+        for row in study.tables["cost_model"].rows
+    ]
+    names = (
+        "engine drafter gamma tokens_apart t_ar t_propose t_verify overhead theorem38 cost_model measured "
+        "theorem38_miss miss"
+    )
+    return view(words, "cost_model", _columns(words, names.split()), rows, source="cost_model", folded=True)
+
+
+def waterfall(study: Study, words: Wording) -> View:
+    """The steps of the best and the worst row of each engine."""
+    rows = []
+    for row in study.tables["waterfall"].rows:
+        step, case = words.name("step", row["step"]), words.name("case", row["case"])
+        factor = num(row["factor"], 3)
+        ratios = (num(row[name], 3, times) for name in ("ratio_before", "ratio_after"))
+        rows.append((*_method(words, row), cell(case, sort=case), cell(step, sort=row["place"]), *ratios, factor))
+    names = "engine drafter gamma case step ratio_before ratio_after factor"
+    return view(words, "waterfall", _columns(words, names.split()), rows, source="waterfall", folded=True)
+
+
+def best_gamma(study: Study, words: Wording) -> View:
+    """Predicted and found, and the price of the neighbours that were measured."""
+
+    def loss(row: Row, name: str, gamma: str) -> Cell:
+        note = f"γ = {formats.whole(row[gamma])}" if known(row[gamma]) else ""
+        return num(row[name], 1, formats.percent, note=note)
+
+    rows = [
+        (
+            named(words, "engine", row["engine"]),
+            named(words, "drafter", row["drafter"]),
+            cell(str(row["gammas"]), sort=str(row["gammas"])),
+            num(row["gamma_predicted"], 0, note=times(row["speedup_predicted"])),
+            num(row["gamma_found"], 0, note=times(row["speedup_found"])),
+            yes_no(words, row["agrees"]),
+            _percent(row["loss_if_predicted"]),
+            loss(row, "loss_if_one_less", "one_less"),
+            loss(row, "loss_if_one_more", "one_more"),
+        )
+        for row in study.tables["best_gamma"].rows
+    ]
+    names = "engine drafter gammas gamma_predicted gamma_found agrees loss_if_predicted loss_if_less loss_if_more"
+    return view(words, "best_gamma", _columns(words, names.split()), rows, source="best_gamma")
+
+
+def noise(study: Study, words: Wording) -> View:
+    """A pair of the same, and a pair that differs by its clocks."""
+    rows = []
+    for row in study.tables["noise"].rows:
+        pair = words.name("pair", row["pair"])
+        spread = formats.interval(row["lo"], row["hi"], decimals=4)
+        cost = formats.interval(row["cost_percent_lo"], row["cost_percent_hi"], decimals=1)
+        rows.append(
+            (
+                cell(pair, sort=pair),
+                *_method(words, row),
+                num(row["ratio"], 4, note=spread),
+                yes_no(words, row["inside"] if row["pair"] == "A/A" else None),
+                num(row["cost_percent"], 1, note=cost),
+                num(row["spread_percent"], 1),
+                count(row["n_pairs"]),
+            )
+        )
+    names = "pair engine drafter gamma ratio inside cost_percent spread_percent n_pairs"
+    return view(words, "noise", _columns(words, names.split()), rows, source="noise")
+
+
+def engines(study: Study, words: Wording) -> View:
+    rows = [
+        (
+            named(words, "engine", row["engine"]),
+            yes_no(words, row["available"]),
+            with_interval(row, "compile_s", 1),
+            cell(row["why"] or "", sort=row["why"]),
+        )
+        for row in study.tables["engines"].rows
+    ]
+    return view(words, "engines", _columns(words, "engine available compile_s why".split()), rows, source="engines")
+
+
+def agreement(study: Study, words: Wording) -> View | None:
+    """Texts that are the same on two engines; None where no engine has another to agree with."""
+    rows = [
+        (
+            named(words, "engine", row["engine"]),
+            named(words, "engine", row["reference"]),
+            named(words, "drafter", row["drafter"]),
+            count(row["gamma"]),
+            count(row["texts"]),
+            cell(
+                formats.whole(row["identical"]),
+                sort=row["identical"],
+                mark="" if row["identical"] == row["texts"] else "no",
+            ),
+            count(row["first_divergence"]),
+            plainly(row["margin"], formats.scientific),
+        )
+        for row in study.tables["agreement"].rows
+    ]
+    names = "engine reference drafter gamma texts identical first_divergence margin"
+    heads = _columns(words, names.split())
+    return view(words, "agreement", heads, rows, source="agreement", folded=True) if rows else None
+
+
+def goals(study: Study, words: Wording) -> View:
+    """What was to be reached, and what was."""
+    rows = []
+    for row in study.tables["goals"].rows:
+        name = words.name("goal_verdict", row["verdict"])
+        mark = VERDICT_MARKS.get(row["verdict"], "")
+        spread = formats.interval(row["lo"], row["hi"], formats.reading)
+        rows.append(
+            (
+                Cell(text=f"{GLYPHS.get(row['verdict'], '?')} {name}", sort=name, mark=mark),
+                cell(row["title"], sort=row["title"], note=row["rule"] or ""),
+                cell(formats.reading(row["measured"]), sort=row["measured"], note=spread),
+                cell(row["interval"] or "", sort=row["interval"]),
+            )
+        )
+    return view(words, "goals", _columns(words, "verdict goal ours why".split()), rows, source="goals")
+
+
+def peers(table: Table, words: Wording) -> View:
+    """Other programs and ours on the same weights, the fastest first."""
+    rows = []
+    for row in sorted(table.rows, key=lambda row: -row["tokens_per_s"]):
+        spread = formats.interval(row["seconds_lo"], row["seconds_hi"], decimals=3)
+        name = peer_name(row, words)
+        rows.append(
+            (
+                cell(name, sort=name),
+                num(row["tokens_per_s"], 0),
+                num(row["seconds"], 3, note=spread),
+                count(row["tokens"]),
+                count(row["repeats"]),
+            )
+        )
+    return view(words, "peers", _columns(words, "program tokens_per_s seconds tokens repeats".split()), rows)
+
+
+def training_speed(table: Table, words: Wording) -> View:
+    rows = [
+        (
+            cell(str(row["loop"]), sort=str(row["loop"])),
+            num(row["tokens_per_s"], 0, note=formats.interval(row["lo"], row["hi"], number, decimals=0)),
+            num(row["ratio"], 2, times),
+            count(row["threads"]),
+            cell(str(row["device"]), sort=str(row["device"])),
+        )
+        for row in table.rows
+    ]
+    heads = _columns(words, "loop tokens_per_s training_ratio threads device".split())
+    return view(words, "training_speed", heads, rows)
