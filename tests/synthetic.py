@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from specledger.analysis import raw
 from specledger.analysis.measures import Evidence
 from synthetic_evidence import write_evidence
 from synthetic_files import ALPHAS, ENGINES, SWEPT, SYMBOLS, gammas_of, write_csv, write_json
@@ -184,6 +185,8 @@ def _summary(folder: Path, rows: list[dict], time: dict, seeds: tuple[int, ...],
 def _goals(folder: Path, frames: dict[str, pd.DataFrame]) -> None:
     """goals.csv, judged on the made-up tables of the clock; nobody's program was run beside ours."""
     nothing = dict.fromkeys(Evidence.__dataclass_fields__, pd.DataFrame())
+    nothing |= {"peers": pd.DataFrame(columns=raw.PEER_COLUMNS)}
+    nothing |= {"training_speed": pd.DataFrame(columns=raw.TRAINING_SPEED_COLUMNS)}
     write_goals(folder, Evidence(**nothing | frames))
 
 

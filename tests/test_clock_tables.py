@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
-from specledger.analysis import engines, measures_time, noise, timing, waterfall
-from specledger.analysis.measures import MEASURES
+from specledger.analysis import engines, noise, timing, waterfall
+from specledger.analysis.measures_time import MEASURES
 from test_claims import nothing_but
 
 PARTS = ("draft", "catch_up", "verify", "accept", "sync", "other")
@@ -178,14 +178,23 @@ def test_the_best_speedup_is_of_a_lossless_row(texts):
 
 
 def test_peers_that_were_not_run_are_not_measured():
-    assert MEASURES["peer_ratio"](nothing_but(), method="generate", ours="plain") is None
+    columns = ["program", "method", "repeats", "seconds", "ratio_to_ours", "ratio_to_ours_lo", "ratio_to_ours_hi"]
+    nothing = nothing_but(peers=pd.DataFrame(columns=columns))
+    assert MEASURES["peer_ratio"](nothing, method="generate") is None
     rows = [
-        ("specledger", "plain", "none", 1000.0), ("specledger", "speculative", "ngram", 2000.0),
-        ("transformers", "generate", "none", 250.0), ("transformers", "assisted", "draft", 100.0),
+        ("specledger", "plain", 5, 1.0, np.nan, np.nan, np.nan), ("transformers", "generate", 5, 4.0, 4.0, 3.5, 4.5),
+        ("transformers", "generate", 5, 9.0, 9.0, 8.5, 9.5), ("transformers", "prompt lookup", 5, 3.0, 6.0, 5.0, 7.0),
     ]  # fmt: skip
-    peers = pd.DataFrame(rows, columns=["program", "method", "drafter", "tokens_per_s"]).assign(repeats=5, tokens=600)
-    peers = peers.assign(seconds=600 / peers["tokens_per_s"])
-    peers = peers.assign(seconds_lo=0.9 * peers["seconds"], seconds_hi=1.1 * peers["seconds"])
-    found = MEASURES["peer_ratio"](nothing_but(peers=peers), method="generate", ours="plain")
-    assert found.value == 4 and (found.lo, found.hi) == (pytest.approx(4 * 0.9 / 1.1), pytest.approx(4 * 1.1 / 0.9))
-    assert measures_time.MEASURES["peer_ratio"](nothing_but(peers=peers), method="assisted", ours="best").value == 20
+    seen = nothing_but(peers=pd.DataFrame(rows, columns=columns).assign(interval="bootstrap"))
+    found = MEASURES["peer_ratio"](seen, method="generate")  # the fastest of their settings
+    assert (found.value, found.lo, found.hi, found.interval) == (4.0, 3.5, 4.5, "bootstrap, n = 5 blocks")
+    assert MEASURES["peer_ratio"](seen, method="assisted generation") is None
+
+
+def test_the_training_loop_beside_a_plain_one():
+    columns = ["model", "loop", "ratio", "ratio_lo", "ratio_hi", "blocks", "interval"]
+    rows = [("mtp", "nanogpt_style", 1.0, 1.0, 1.0, 8, "b"), ("mtp", "specledger", 1.5, 1.4, 1.6, 8, "b")]
+    found = MEASURES["training_ratio"](nothing_but(training_speed=pd.DataFrame(rows, columns=columns)), model="mtp")
+    assert (found.value, found.lo, found.hi) == (1.5, 1.4, 1.6)
+    empty = nothing_but(training_speed=pd.DataFrame(columns=columns))
+    assert MEASURES["training_ratio"](empty, model="mtp") is None

@@ -303,7 +303,7 @@ def test_a_quick_run_does_not_pretend(results):
 
 def test_another_corpus_has_no_claims(results):
     lines = (run(results, compare=False) / "claims.csv").read_text().splitlines()
-    assert len(lines) == 1 and lines[0].startswith("claim,title,section")
+    assert len(lines) == 1 and lines[0].startswith("claim,group,title,section")
 
 
 def test_the_best_row_is_a_lossless_one_where_there_is_any():

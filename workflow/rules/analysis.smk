@@ -34,7 +34,7 @@ TABLE_NAMES = (
 # What somebody measured beside the study with benchmarks/, where there is any.
 EXTRAS = [
     path
-    for path in (RESULTS / "peers" / "peers.csv", RESULTS / "training_speed" / "training_speed.csv")
+    for path in (RESULTS / "peers" / "peers.csv", RESULTS / "peers" / "training_speed.csv")
     if path.is_file()
 ]
 

@@ -20,7 +20,7 @@ from specledger.theory.speculation import expected_tokens_per_round, walltime_sp
 class Evidence:
     """Observations by seed (methods, single texts, single forwards, trainings, checks), and tables of the clock.
 
-    `peers` holds what other programs took on the same weights, and is empty where that was not measured.
+    `peers` and `training_speed` hold what other programs took beside ours; they are empty where nobody ran them.
     """
 
     by_seed: pd.DataFrame
@@ -39,6 +39,7 @@ class Evidence:
     noise: pd.DataFrame
     cost_model: pd.DataFrame
     peers: pd.DataFrame
+    training_speed: pd.DataFrame
 
 
 @dataclass(frozen=True, kw_only=True)

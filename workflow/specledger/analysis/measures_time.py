@@ -98,21 +98,32 @@ def proposal_cost(evidence: Evidence, *, engine: str, drafter: str, gamma: int) 
 
 
 @measure
-def peer_ratio(evidence: Evidence, *, method: str, ours: str) -> Measured | None:
-    """Tokens a second of ours over those of transformers' `method` on the same weights, in one run.
+def peer_ratio(evidence: Evidence, *, method: str) -> Measured | None:
+    """Seconds of transformers' `method` over those of our fastest, paired by block, on the same weights in one run.
 
-    ours: `plain` decoding, or the `best` speculative row. None where benchmarks/peers.py was not run.
+    Ours is plain decoding where theirs drafts nothing, else a speculative method; of several settings of theirs the
+    fastest counts. None where benchmarks/peers.py was not run.
     """
     rows = evidence.peers
+    rows = rows[(rows["program"] == TRANSFORMERS) & (rows["method"] == method)].dropna(subset=["ratio_to_ours"])
     if rows.empty:
         return None
-    theirs = rows[(rows["program"] == TRANSFORMERS) & (rows["method"] == method)]
-    mine = rows[(rows["program"] == OURS) & ((rows["drafter"] == PLAIN) == (ours == "plain"))]
-    if theirs.empty or mine.empty:
+    row = rows.loc[rows["seconds"].idxmin()]
+    return _ratio_of(row, "ratio_to_ours", f"{int(row['repeats'])} blocks")
+
+
+@measure
+def training_ratio(evidence: Evidence, *, model: str) -> Measured | None:
+    """Tokens a second of our training loop over those of a plain one, paired by block; the fastest precision counts."""
+    rows = evidence.training_speed
+    rows = rows[(rows["loop"] == OURS) & (rows["model"] == model)]
+    if rows.empty:
         return None
-    first, second = (part.loc[part["tokens_per_s"].idxmax()] for part in (mine, theirs))
-    # Ends of a ratio from the ends of both: wider than either.
-    lo = second["seconds_lo"] / second["tokens"] / (first["seconds_hi"] / first["tokens"])
-    hi = second["seconds_hi"] / second["tokens"] / (first["seconds_lo"] / first["tokens"])
-    words = f"ends of both rows' intervals, n = {int(first['repeats'])} repeats"
-    return Measured(value=first["tokens_per_s"] / second["tokens_per_s"], lo=float(lo), hi=float(hi), interval=words)
+    row = rows.loc[rows["ratio"].idxmax()]
+    return _ratio_of(row, "ratio", f"{int(row['blocks'])} blocks")
+
+
+def _ratio_of(row: pd.Series, name: str, n: str) -> Measured:
+    """A ratio with the interval that its table gives it."""
+    ends = {end: None if pd.isna(row[f"{name}_{end}"]) else float(row[f"{name}_{end}"]) for end in ("lo", "hi")}
+    return Measured(value=float(row[name]), **ends, interval=f"{row['interval']}, n = {n}")

@@ -32,7 +32,8 @@ RUN_COLUMNS = (
 FORWARD_COLUMNS = "seed engine part drafter gamma positions seconds".split()
 ENGINE_COLUMNS = "seed engine available why compile_s".split()
 AGREEMENT_COLUMNS = ("seed repeat engine reference drafter gamma tokens identical first_divergence margin").split()
-PEER_COLUMNS = "program method drafter gamma tokens repeats seconds seconds_lo seconds_hi tokens_per_s".split()
+PEER_COLUMNS = "program method repeats seconds ratio_to_ours ratio_to_ours_lo ratio_to_ours_hi interval".split()
+TRAINING_SPEED_COLUMNS = "model loop ratio ratio_lo ratio_hi blocks interval".split()
 ROUND_COLUMNS = "seed repeat engine drafter gamma round drafted accept_len accept_probs".split()
 SEQUENCE_COLUMNS = (
     "seed engine context_rule drafter gamma temperature top_k top_p texts tokens test statistic df p_value"
@@ -83,6 +84,7 @@ class Raw:
     greedy: pd.DataFrame
     sweep: RawSweep
     peers: pd.DataFrame
+    training_speed: pd.DataFrame
     rule: RawRule
 
 
@@ -192,5 +194,6 @@ def read_raw(results: Path, seeds: list[int]) -> Raw:
         greedy=_stack(results, "checks/{seed}/greedy.csv", GREEDY_COLUMNS, ordered),
         sweep=read_sweep(results, ordered),
         peers=_optional(results / "peers" / "peers.csv", PEER_COLUMNS),
+        training_speed=_optional(results / "peers" / "training_speed.csv", TRAINING_SPEED_COLUMNS),
         rule=read_rule(results, list(seeds)),
     )

@@ -135,6 +135,7 @@ def build(observed: raw.Raw, margin: float, distance: float | None) -> tuple[dic
         contexts=observed.rule.contexts,
         plain_texts=observed.rule.plain_texts,
         peers=observed.peers,
+        training_speed=observed.training_speed,
         **{name: tables[name] for name in ("oracle", "sequences", "ledger", "time", "noise", "cost_model")},
         **shared,
     )

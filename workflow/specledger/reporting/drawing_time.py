@@ -134,8 +134,9 @@ def draw_peers(peers: Table, words: Wording) -> Figure:
 
 
 def peer_name(row: Row, words: Wording) -> str:
-    """A program and what it did, as in "transformers: assisted, draft model, γ = 4"."""
-    parts = [words.name("peer_method", row["method"])]
+    """A program and what it did, as in "transformers: assisted generation, draft model, γ = 4"."""
+    parts = [words.name("engine", row["engine"])] if row["engine"] else []
+    parts.append(words.name("peer_method", row["method"]))
     if row["drafter"] not in (None, "none"):
         parts.append(words.name("drafter", row["drafter"]))
     if row["gamma"]:

@@ -8,9 +8,13 @@ from specledger.reporting.tables import Table, read_table
 EXTRAS = {
     "peers": (
         "peers/peers.csv",
-        "program method drafter gamma tokens repeats seconds seconds_lo seconds_hi tokens_per_s",
+        "program engine method drafter gamma tokens repeats seconds seconds_lo seconds_hi tokens_per_s "
+        "ratio_to_ours ratio_to_ours_lo ratio_to_ours_hi interval",
     ),
-    "training_speed": ("training_speed/training_speed.csv", "loop tokens_per_s lo hi ratio threads device"),
+    "training_speed": (
+        "peers/training_speed.csv",
+        "model loop precision tokens_per_s tokens_per_s_lo tokens_per_s_hi ratio ratio_lo ratio_hi threads device",
+    ),
 }
 
 

@@ -13,10 +13,10 @@ from specledger.reporting.views import count, named, num, plainly, view, with_in
 from specledger.reporting.wording import Wording
 
 TEXTUAL = frozenset(
-    "engine drafter verdict goal why reference available pair adds_up agrees inside step case loop device program "
-    "gammas".split()
+    "engine drafter verdict goal how why model reference available pair adds_up agrees inside step case loop device "
+    "program gammas".split()
 )
-WIDE = frozenset({"goal", "why", "program", "step"})
+WIDE = frozenset({"goal", "how", "why", "program", "step"})
 VERDICT_MARKS = {"reached": "reproduced", "missed": "not-reproduced", "inconclusive": "inconclusive"}
 GLYPHS = {"reached": "✓", "missed": "✗", "inconclusive": "?", "not measured": "–"}
 
@@ -185,7 +185,7 @@ def goals(study: Study, words: Wording) -> View:
                 cell(row["interval"] or "", sort=row["interval"]),
             )
         )
-    return view(words, "goals", _columns(words, "verdict goal ours why".split()), rows, source="goals")
+    return view(words, "goals", _columns(words, "verdict goal ours how".split()), rows, source="goals")
 
 
 def peers(table: Table, words: Wording) -> View:
@@ -193,29 +193,36 @@ def peers(table: Table, words: Wording) -> View:
     rows = []
     for row in sorted(table.rows, key=lambda row: -row["tokens_per_s"]):
         spread = formats.interval(row["seconds_lo"], row["seconds_hi"], decimals=3)
+        ratio = formats.interval(row["ratio_to_ours_lo"], row["ratio_to_ours_hi"], decimals=2)
         name = peer_name(row, words)
         rows.append(
             (
                 cell(name, sort=name),
                 num(row["tokens_per_s"], 0),
                 num(row["seconds"], 3, note=spread),
+                num(row["ratio_to_ours"], 2, times, note=ratio),
                 count(row["tokens"]),
                 count(row["repeats"]),
             )
         )
-    return view(words, "peers", _columns(words, "program tokens_per_s seconds tokens repeats".split()), rows)
+    names = "program tokens_per_s seconds ratio_to_ours tokens repeats"
+    return view(words, "peers", _columns(words, names.split()), rows)
 
 
 def training_speed(table: Table, words: Wording) -> View:
-    rows = [
-        (
-            cell(str(row["loop"]), sort=str(row["loop"])),
-            num(row["tokens_per_s"], 0, note=formats.interval(row["lo"], row["hi"], number, decimals=0)),
-            num(row["ratio"], 2, times),
-            count(row["threads"]),
-            cell(str(row["device"]), sort=str(row["device"])),
+    rows = []
+    for row in table.rows:
+        speed = formats.interval(row["tokens_per_s_lo"], row["tokens_per_s_hi"], number, decimals=0)
+        ratio = formats.interval(row["ratio_lo"], row["ratio_hi"], decimals=2)
+        rows.append(
+            (
+                named(words, "model", row["model"]),
+                cell(f"{row['loop']}, {row['precision']}", sort=str(row["loop"])),
+                num(row["tokens_per_s"], 0, note=speed),
+                num(row["ratio"], 2, times, note=ratio),
+                count(row["threads"]),
+                cell(str(row["device"]), sort=str(row["device"])),
+            )
         )
-        for row in table.rows
-    ]
-    heads = _columns(words, "loop tokens_per_s training_ratio threads device".split())
+    heads = _columns(words, "model loop tokens_per_s training_ratio threads device".split())
     return view(words, "training_speed", heads, rows)
