@@ -26,7 +26,7 @@ def engines_table(engines: pd.DataFrame) -> pd.DataFrame:
 def agreement_table(agreement: pd.DataFrame) -> pd.DataFrame:
     """One row per engine and method: texts that equal those of the reference engine for the same random numbers.
 
-    Of those that part: the earliest place, and the largest margin there between what the two chose.
+    Of those that part: the earliest place, and the largest margin there of the random number from a cut.
     """
     agreement = agreement.assign(identical=is_true(agreement["identical"]))
     rows = []
