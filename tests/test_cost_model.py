@@ -177,6 +177,14 @@ def test_rows_without_costs_or_yield_are_left_out():
     assert set(table["gamma"]) == set(GAMMAS) - {2}
 
 
+def test_timings_too_noisy_for_a_price_leave_the_row_out():
+    bad = forwards()
+    bad.loc[(bad["part"] == "round") & (bad["drafter"] == "draft"), "seconds"] = 1e-9
+    table = cost_model_table(ledger(), costs.costs_of(bad), texts([np.full(TOKENS, ALPHA)]), NO_ROUNDS)
+    assert table.empty or (table["t_round"] > 0).all()
+    assert cost_model_summary(table) == {} or np.isfinite(cost_model_summary(table)["all"]["worst_miss"])
+
+
 def test_best_gamma_is_found_and_its_neighbours_are_named(model):
     table = best_gamma_table(model).set_index(["engine", "drafter"])
     for (engine, drafter), row in table.iterrows():

@@ -20,8 +20,11 @@ MISS_LIMIT = 0.05
 ALL = "all"
 
 
-def predicted(costs: Costs, drafter: str, gamma: int, found: Yield) -> dict[str, float]:
-    """The cells of one method: each cost of a round, averaged over how many proposals its rounds make."""
+def predicted(costs: Costs, drafter: str, gamma: int, found: Yield) -> dict[str, float] | None:
+    """The cells of one method: each cost of a round, averaged over how many proposals its rounds make.
+
+    None where timings are so noisy that a round would take no time.
+    """
 
     def over_rounds(seconds: Callable[[int], float]) -> float:
         return float(sum(share * seconds(k) for k, share in enumerate(found.share_K) if share > 0))
@@ -29,6 +32,8 @@ def predicted(costs: Costs, drafter: str, gamma: int, found: Yield) -> dict[str,
     propose = over_rounds(lambda k: costs.draft(drafter, k, gamma))
     verify = over_rounds(lambda k: costs.verify(k, gamma))
     overhead = over_rounds(lambda k: costs.overhead(drafter, k, gamma))
+    if propose + verify + overhead <= 0:
+        return None
     t_draft = costs.propose[drafter, gamma] / gamma
     return {
         "tokens_per_round": found.tokens_per_round, "alpha_apart": found.alpha,
@@ -56,8 +61,10 @@ def cost_model_table(
         priced = costs.get(row.engine)
         if found is None or priced is None or not priced.measured(row.drafter, row.gamma):
             continue
-        cells = {"engine": row.engine, "drafter": row.drafter, "gamma": row.gamma}
-        cells |= predicted(priced, row.drafter, row.gamma, found)
+        expected = predicted(priced, row.drafter, row.gamma, found)
+        if expected is None:
+            continue
+        cells = {"engine": row.engine, "drafter": row.drafter, "gamma": row.gamma} | expected
         if row.drafter not in CHOOSERS and np.isfinite(found.alpha):
             cells["theorem38"] = walltime_speedup(min(found.alpha, 1.0), row.gamma, cells["c"])
         cells |= {"measured": row.speedup, "measured_lo": row.speedup_lo, "measured_hi": row.speedup_hi}
