@@ -14,8 +14,10 @@ SWEPT = {**ALPHAS, "lookup": 0.62, "draft_dynamic": 0.84}  # the last two choose
 
 
 def gammas_of(drafter: str) -> tuple[int, ...]:
-    """The MTP module proposes one token a round."""
-    return (1,) if drafter == "mtp" else GAMMAS
+    """The MTP module proposes one token a round; drafters that choose are swept at few limits."""
+    if drafter == "mtp":
+        return (1,)
+    return GAMMAS if drafter in ALPHAS else (2, 4, 8)
 
 
 def write_csv(path: Path, rows: list[dict], columns: list[str] | None = None) -> None:

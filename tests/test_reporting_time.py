@@ -65,7 +65,7 @@ def test_a_balanced_account_and_one_that_is_not(made, tmp_path):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda s: s["cost_model"]["all"].update(within=s["cost_model"]["all"]["n"]), "all 75 rows"),
+        (lambda s: s["cost_model"]["all"].update(within=s["cost_model"]["all"]["n"]), "all 57 rows"),
         (lambda s: s.update(cost_model={}), "no row whose costs and acceptance"),
         (lambda s: s["noise"].update(aa_judged=3, aa_inside=3), "It does on 3 of 3 engines"),
         (lambda s: s["noise"].update(aa_judged=3, aa_inside=1), "It does so on only 1 of 3 engines"),
