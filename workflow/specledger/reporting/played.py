@@ -55,7 +55,7 @@ def acceptance_of(path: Path, seed: int) -> list[dict]:
     counts: dict[tuple, list[int]] = {}
     with require(path).open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
-            timed = row.get("copy", "0") == "0" and row.get("clocked", "1") == "1"
+            timed = row.get("copy", "0") == "0" and row.get("clocked", "1").lower() in ("1", "true")
             if row["drafter"] == "none" or not timed:
                 continue
             found = counts.setdefault((row["engine"], row["drafter"], int(row["gamma"])), [0, 0])
