@@ -1,0 +1,44 @@
+"""Tokens a round are the same, whether drafters are followed along the target's texts or counted in their own."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from small import drafters_of, sizes, tiny_llama
+from specledger.analysis.raw import ROUNDS_APART_COLUMNS
+from specledger.analysis.yields import counted, followed
+from specledger.decoding.engines import engine
+from specledger.experiments.cast import Cast
+from specledger.experiments.texts import chosen_rounds, text_rows
+from specledger.sampling.distributions import Sampling
+
+CONFIG = sizes(7, context=24)
+TARGET = tiny_llama(CONFIG, seed=100)
+CAST = Cast(target=TARGET, drafters=drafters_of(TARGET))
+TEXTS, TOKENS = 120, 24
+SHARED = {"texts": TEXTS, "tokens": TOKENS, "sampling": Sampling(), "seed": 4, "after_each": lambda: None}
+
+
+@pytest.fixture(scope="module")
+def along() -> pd.DataFrame:
+    return pd.DataFrame(text_rows(CAST, ["draft", "ngram", "mtp"], [1, 2, 3], engine("cached"), **SHARED))
+
+
+@pytest.mark.parametrize(("drafter", "gamma"), [("draft", 3), ("ngram", 4), ("mtp", 1)])
+def test_following_and_counting_agree(along, drafter, gamma):
+    """Rounds of texts that speculation wrote against those expected along plain ones: 4.5 standard errors of both."""
+    rows = pd.DataFrame(chosen_rounds(CAST, {drafter: [gamma]}, [1, 2, 3], engine("cached"), **SHARED))
+    assert list(rows.columns) == ROUNDS_APART_COLUMNS and (rows["drafted"] <= gamma).all()
+    tokens = (rows["accept_len"] + 1).groupby(rows["text"]).sum()
+    assert (tokens == TOKENS).all() and len(tokens) == TEXTS
+    per_text = rows.groupby("text").size()
+    one, other = counted(rows, drafter, gamma), followed(along, drafter, gamma)
+    error = per_text.std() / np.sqrt(TEXTS) / per_text.mean() * one.tokens_per_round
+    assert abs(one.tokens_per_round - other.tokens_per_round) < 4.5 * np.sqrt(2) * error
+    assert other.share_K @ np.arange(gamma + 1) == pytest.approx(one.share_K @ np.arange(gamma + 1), abs=0.15)
+    assert other.alpha == pytest.approx(one.alpha, abs=0.06)
+
+
+def test_the_rounds_repeat_and_each_gamma_has_its_own():
+    few = SHARED | {"texts": 2}
+    first, again = (list(chosen_rounds(CAST, {"draft": [2, 3]}, [1, 2], engine("cached"), **few)) for _ in range(2))
+    assert first == again and {row["gamma"] for row in first} == {2, 3}
