@@ -76,6 +76,7 @@ EDITS = {
     "acceptance.draws": 3000,
     "acceptance.contexts": 5,
     "acceptance.context_draws": 2000,
+    "acceptance.published_draws": 3000,
     "acceptance.texts": 3,
     "acceptance.text_tokens": 25,
     "sequences.gamma": 3,

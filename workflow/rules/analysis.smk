@@ -33,9 +33,7 @@ TABLE_NAMES = (
 
 # What somebody measured beside the study with benchmarks/, where there is any.
 EXTRAS = [
-    path
-    for path in (RESULTS / "peers" / "peers.csv", RESULTS / "peers" / "training_speed.csv")
-    if path.is_file()
+    path for path in (RESULTS / "peers" / "peers.csv", RESULTS / "peers" / "training_speed.csv") if path.is_file()
 ]
 
 
