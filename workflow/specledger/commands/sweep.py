@@ -16,12 +16,13 @@ from specledger.experiments.forward_costs import cost_rows
 from specledger.experiments.sweep import Method, measure, methods_of, round_rows, token_kinds, warm_up
 from specledger.foundation.devices import describe
 from specledger.foundation.progress import Progress
-from specledger.foundation.records import write_json, write_rows
+from specledger.foundation.records import write_json, write_rows, write_text
 from specledger.sampling.distributions import Sampling
 from specledger.sampling.uniforms import Uniforms
 
 SAMPLE_TOKENS = 240
 COST_PLACES = 4
+AGREEMENT_COLUMNS = "seed repeat engine reference drafter gamma tokens identical first_divergence margin".split()
 
 add_arguments = measuring.add_arguments
 
@@ -56,8 +57,10 @@ def run(options, log) -> None:
     counted = [(method, row, text) for method, row, text in texts if method.counts]
     write_rows(options.output / "runs.csv", [{**row, **machine} for _, row, _ in texts])
     write_rows(options.output / "rounds.csv", [line for _, row, text in counted for line in round_rows(row, text)])
-    found = agreement_rows(cast, counted, prompt, count=settings["tokens"], sampling=sampling)
-    write_rows(options.output / "agreement.csv", list(found))
+    found = list(agreement_rows(cast, counted, prompt, count=settings["tokens"], sampling=sampling))
+    # Where no two engines share a rule of context, as without a compiler, there is nothing to compare.
+    path = options.output / "agreement.csv"
+    write_rows(path, found) if found else write_text(path, ",".join(AGREEMENT_COLUMNS) + "\n")
     write_rows(options.output / "engines.csv", [{"seed": options.seed, **row} for row in told])
     shown = next(executed for executed in reversed(engines) if not executed.static)
     write_json(options.output / "sample.json", sample(cast, corpus, shown, sampling, options.seed))
