@@ -3,6 +3,7 @@
 import pytest
 import torch
 from small import CPU, corpus_of, drafters_of, play, sizes, tiny_llama
+from specledger.decoding.compiled import CompiledJudge
 from specledger.decoding.drafters import DraftModel, MTPDrafter
 from specledger.decoding.engines import engine
 from specledger.decoding.loops import autoregressive, speculative
@@ -42,7 +43,7 @@ def decode(cast, name, drafter, gamma, count, sampling, seed=0):
     return speculative(target, drafters[drafter], PROMPT, gamma=gamma, **how)
 
 
-@pytest.mark.parametrize(("name", "count"), [("recompute", INSIDE), ("cached", 60)])
+@pytest.mark.parametrize(("name", "count"), [("recompute", INSIDE), ("cached", 60), ("compiled", 60)])
 @pytest.mark.parametrize(("drafter", "gamma"), METHODS)
 def test_greedy_is_the_autoregressive_text(cast, name, count, drafter, gamma):
     plain = decode(cast, name, None, 0, count, GREEDY)
@@ -62,8 +63,50 @@ def test_engines_agree_inside_the_window(cast, drafter, gamma):
     assert texts[0] == texts[1]
 
 
-def test_clock_accounts_for_all_of_the_time(cast):
-    text = decode(cast, "cached", "draft", 3, 60, Sampling())
+@pytest.mark.parametrize(("drafter", "gamma"), [(None, 0), *METHODS])
+def test_captured_graphs_write_the_cached_text(cast, drafter, gamma):
+    for seed in range(3):
+        texts = [decode(cast, name, drafter, gamma, 60, Sampling(), seed).tokens for name in ("cached", "compiled")]
+        assert texts[0] == texts[1]
+
+
+@pytest.mark.parametrize(("drafter", "gamma"), [("draft", 3), ("mtp", 1)])
+def test_one_wait_a_round(cast, drafter, gamma, monkeypatch):
+    """Once captured, a round copies one vector back, and nothing else waits for the device."""
+    target, drafters = cast
+    executed = engine("compiled")
+    how = {"gamma": gamma, "engine": executed, "sampling": Sampling(), "clocked": False}
+    speculative(target, drafters[drafter], PROMPT, count=20, uniforms=Uniforms(0), **how)
+    waits, tolist = [], torch.Tensor.tolist
+
+    def counted(tensor):
+        waits.append(tensor.device.type)
+        torch.cuda.set_sync_debug_mode("default")
+        found = tolist(tensor)
+        torch.cuda.set_sync_debug_mode("error")
+        return found
+
+    judge = CompiledJudge.judge
+
+    def watched(self, tokens, *rest):
+        if not self.prompt_read:  # the prompt is read once, uncaptured
+            return judge(self, tokens, *rest)
+        torch.cuda.set_sync_debug_mode("error")
+        try:
+            return judge(self, tokens, *rest)
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+
+    monkeypatch.setattr(torch.Tensor, "tolist", counted)
+    monkeypatch.setattr(CompiledJudge, "judge", watched)
+    text = speculative(target, drafters[drafter], PROMPT, count=60, uniforms=Uniforms(1), **how)
+    assert waits.count("cuda") == len(text.rounds)
+
+
+@pytest.mark.parametrize("name", ["cached", "compiled"])
+def test_clock_accounts_for_all_of_the_time(cast, name):
+    decode(cast, name, "draft", 3, 60, Sampling())
+    text = decode(cast, name, "draft", 3, 60, Sampling())
     assert 0 < sum(text.phase_s.values()) <= text.wall_s
     assert sum(text.phase_s.values()) > 0.9 * text.wall_s
 
