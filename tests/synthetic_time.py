@@ -196,13 +196,13 @@ def plain_texts(seed: int, rng: np.random.Generator) -> list[dict]:
     return rows
 
 
-def rounds_apart(seed: int, rng: np.random.Generator) -> list[dict]:
-    """Rounds of the drafters that choose how much they propose, in texts of their own."""
+def rounds_apart(seed: int, rule: str, rng: np.random.Generator) -> list[dict]:
+    """Rounds of texts of their own: of drafters that choose how much they propose, and of all under the window."""
     return [
-        {"seed": seed, "text": text, "drafter": drafter, "gamma": gamma, **cells}
+        {"seed": seed, "text": text, "context_rule": rule, "drafter": drafter, "gamma": gamma, **cells}
         for text in range(1, TEXTS + 1)
         for drafter in SWEPT
-        if drafter not in ALPHAS
+        if rule == "window" or drafter not in ALPHAS
         for gamma in gammas_of(drafter)
         for cells in rounds_of_a_text(drafter, gamma, rng, TEXT_TOKENS)
     ]
@@ -219,7 +219,8 @@ def write_sweep(folder: Path, seeds: tuple[int, ...], rng: np.random.Generator) 
         write_csv(place / "engines.csv", _engines(seed))
         write_csv(place / "agreement.csv", _agreement(seed))
         write_csv(folder / "acceptance" / str(seed) / "texts.csv", plain_texts(seed, rng))
-        write_csv(folder / "acceptance" / str(seed) / "rounds.csv", rounds_apart(seed, rng))
+        write_csv(folder / "acceptance" / str(seed) / "rounds.csv", rounds_apart(seed, "sliding", rng))
+        write_csv(folder / "sweep" / str(seed) / "apart.csv", rounds_apart(seed, "window", rng))
 
 
 def write_time_tables(folder: Path, seeds: tuple[int, ...]) -> tuple[dict[str, pd.DataFrame], dict]:

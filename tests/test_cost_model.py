@@ -21,7 +21,7 @@ def texts(kept: list[np.ndarray], drafter: str = "draft") -> pd.DataFrame:
     )
 
 
-NO_ROUNDS = pd.DataFrame(columns=["seed", "text", "drafter", "gamma", "round", "drafted", "accept_len"])
+NO_ROUNDS = pd.DataFrame(columns=["seed", "text", "context_rule", "drafter", "gamma", "round", "drafted", "accept_len"])
 
 
 def simulated(kept_T: np.ndarray, gamma: int, rng: np.random.Generator) -> int:
@@ -64,10 +64,11 @@ def test_the_first_round_of_an_mtp_module_proposes_nothing():
 
 def test_choosers_are_counted():
     rows = [(1, 2, 2), (2, 0, 0), (3, 1, 0)]
-    frame = pd.DataFrame([(1, 1, "lookup", 2, *row) for row in rows], columns=list(NO_ROUNDS))
-    found = counted(frame, "lookup", 2)
+    frame = pd.DataFrame([(1, 1, "sliding", "lookup", 2, *row) for row in rows], columns=list(NO_ROUNDS))
+    found = counted(frame, "sliding", "lookup", 2)
     assert found.tokens_per_round == pytest.approx(5 / 3) and found.alpha == pytest.approx(2 / 3)
-    assert list(found.share_K) == pytest.approx([1 / 3] * 3) and counted(frame, "lookup", 3) is None
+    assert list(found.share_K) == pytest.approx([1 / 3] * 3) and counted(frame, "sliding", "lookup", 3) is None
+    assert counted(frame, "window", "lookup", 2) is None
 
 
 def seconds_of_a_text(engine: str, drafter: str, gamma: int) -> float:
@@ -86,12 +87,13 @@ def ledger(noise: float = 0.0) -> pd.DataFrame:
     rng, rows = np.random.default_rng(1), []
     for engine, truth in TRUTH.items():
         plain = TOKENS * (truth.forward(1) + truth.plain_overhead)
+        about = {"engine": engine, "context_rule": "sliding"}
         for drafter in ("draft", "ngram"):
             for gamma in GAMMAS:
                 ratio = plain / seconds_of_a_text(engine, drafter, gamma) * np.exp(rng.normal(0, noise))
                 ends = {"speedup": ratio, "speedup_lo": 0.9 * ratio, "speedup_hi": 1.1 * ratio}
-                rows.append({"engine": engine, "drafter": drafter, "gamma": gamma, **ends})
-        rows.append({"engine": engine, "drafter": "none", "gamma": 0, "speedup": 1.0})
+                rows.append({**about, "drafter": drafter, "gamma": gamma, **ends})
+        rows.append({**about, "drafter": "none", "gamma": 0, "speedup": 1.0})
     return pd.DataFrame(rows)
 
 
@@ -142,9 +144,11 @@ def test_a_row_that_is_off_is_the_worst_and_lowers_r2(model):
 def test_a_chooser_costs_what_its_rounds_propose():
     """Half its rounds propose 2 and keep both, half nothing: the costs are the draft model's, weighted."""
     frame = pd.DataFrame(
-        [(1, 1, "draft_dynamic", 4, at, k, k) for at, k in enumerate((2, 0) * 10)], columns=list(NO_ROUNDS)
+        [(1, 1, "sliding", "draft_dynamic", 4, at, k, k) for at, k in enumerate((2, 0) * 10)], columns=list(NO_ROUNDS)
     )
-    rows = pd.DataFrame([{"engine": "cached", "drafter": "draft_dynamic", "gamma": 4, "speedup": 1.5}])
+    rows = pd.DataFrame(
+        [{"engine": "cached", "context_rule": "sliding", "drafter": "draft_dynamic", "gamma": 4, "speedup": 1.5}]
+    )
     rows = rows.assign(speedup_lo=np.nan, speedup_hi=np.nan)
     row = cost_model_table(rows, costs.costs_of(forwards((1,))), texts([np.ones(9)]), frame).iloc[0]
     truth = TRUTH["cached"]
@@ -157,9 +161,11 @@ def test_a_chooser_costs_what_its_rounds_propose():
 def test_a_static_engine_pays_for_empty_places():
     """The same rounds on the engine whose calls never shrink: every round with a proposal is a whole one."""
     frame = pd.DataFrame(
-        [(1, 1, "draft_dynamic", 4, at, k, k) for at, k in enumerate((2, 1) * 10)], columns=list(NO_ROUNDS)
+        [(1, 1, "sliding", "draft_dynamic", 4, at, k, k) for at, k in enumerate((2, 1) * 10)], columns=list(NO_ROUNDS)
     )
-    rows = pd.DataFrame([{"engine": "compiled", "drafter": "draft_dynamic", "gamma": 4, "speedup": 1.5}])
+    rows = pd.DataFrame(
+        [{"engine": "compiled", "context_rule": "sliding", "drafter": "draft_dynamic", "gamma": 4, "speedup": 1.5}]
+    )
     rows = rows.assign(speedup_lo=np.nan, speedup_hi=np.nan)
     row = cost_model_table(rows, costs.costs_of(forwards((1,))), texts([np.ones(9)]), frame).iloc[0]
     truth = TRUTH["compiled"]

@@ -208,9 +208,9 @@ def test_token_kinds_by_hand():
 
 def test_costs_of_pieces(monkeypatch):
     monkeypatch.setattr(forward_costs, "MIN_RUN_S", 0.002)
-    places = [TOKENS[:40].tolist(), TOKENS[:48].tolist()]
     how = {"sampling": Sampling(), "threads": 1}
-    rows = list(forward_costs.cost_rows(CAST, ENGINES, GAMMAS, places, **how))
+    blocks = [forward_costs.cost_rows(CAST, ENGINES, GAMMAS, TOKENS[:n].tolist(), **how) for n in (40, 48, 56)]
+    rows = forward_costs.over_blocks(row for block in blocks for row in block)
     found = [(row["engine"], row["part"], row["drafter"], row["gamma"], row["positions"]) for row in rows]
     forwards = [("forward", "none", gamma, gamma + 1) for gamma in (0, 1, 2, 3)]
     methods = [
@@ -224,6 +224,14 @@ def test_costs_of_pieces(monkeypatch):
         for part in ("propose", "round")
     }
     assert totals["round"] > totals["propose"]
+
+
+def test_blocks_of_costs_by_hand():
+    about = {"engine": "cached", "part": "round", "drafter": "draft", "gamma": 2, "positions": 1}
+    other = about | {"gamma": 4, "seconds": 9.0}
+    (found, rest) = forward_costs.over_blocks([*(about | {"seconds": s} for s in (5.0, 1.0, 2.0, 4.0, 3.0)), other])
+    assert found == about | {"seconds": 3.0, "seconds_lo": 2.0, "seconds_hi": 4.0}
+    assert rest == other | {"seconds_lo": 9.0, "seconds_hi": 9.0}
 
 
 def test_the_margin_of_a_plain_text_is_that_of_its_draw():

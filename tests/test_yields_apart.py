@@ -31,7 +31,7 @@ def test_following_and_counting_agree(along, drafter, gamma):
     tokens = (rows["accept_len"] + 1).groupby(rows["text"]).sum()
     assert (tokens == TOKENS).all() and len(tokens) == TEXTS
     per_text = rows.groupby("text").size()
-    one, other = counted(rows, drafter, gamma), followed(along, drafter, gamma)
+    one, other = counted(rows, "sliding", drafter, gamma), followed(along, drafter, gamma)
     error = per_text.std() / np.sqrt(TEXTS) / per_text.mean() * one.tokens_per_round
     assert abs(one.tokens_per_round - other.tokens_per_round) < 4.5 * np.sqrt(2) * error
     assert other.share_K @ np.arange(gamma + 1) == pytest.approx(one.share_K @ np.arange(gamma + 1), abs=0.15)

@@ -9,6 +9,7 @@ rule sweep_of_seed:
                 "runs.csv",
                 "rounds.csv",
                 "forwards.csv",
+                "apart.csv",
                 "agreement.csv",
                 "engines.csv",
                 "sample.json",

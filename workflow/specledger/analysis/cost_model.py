@@ -57,7 +57,7 @@ def cost_model_table(
     """
     rows = []
     for row in ledger[ledger["drafter"] != PLAIN].itertuples():
-        found = yield_of(plain_texts, rounds_apart, row.drafter, row.gamma)
+        found = yield_of(plain_texts, rounds_apart, row.context_rule, row.drafter, row.gamma)
         priced = costs.get(row.engine)
         if found is None or priced is None or not priced.measured(row.drafter, row.gamma):
             continue

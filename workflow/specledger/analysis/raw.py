@@ -19,7 +19,7 @@ CONTEXT_COLUMNS = (
     "seed drafter position draws accepted beta tv_output tv_draft chi2 df p_value null_draws null_tv_lo null_tv_hi"
 ).split()
 TEXT_COLUMNS = "seed text position drafter beta kept".split()
-ROUNDS_APART_COLUMNS = "seed text drafter gamma round drafted accept_len".split()
+ROUNDS_APART_COLUMNS = "seed text context_rule drafter gamma round drafted accept_len".split()
 ORACLE_COLUMNS = "seed drafter gamma vocabulary model blocks max_abs_deviation".split()
 PREFIX_COLUMNS = "seed model engine precision fed_short fed_long rows max_abs_difference".split()
 GREEDY_COLUMNS = (
@@ -163,7 +163,10 @@ def read_rule(results: Path, seeds: list[int]) -> RawRule:
         draws=_stack(results, "acceptance/{seed}/draws.csv", ACCEPTANCE_COLUMNS, seeds),
         contexts=_stack(results, "acceptance/{seed}/contexts.csv", CONTEXT_COLUMNS, seeds),
         plain_texts=_stack(results, "acceptance/{seed}/texts.csv", TEXT_COLUMNS, seeds),
-        rounds_apart=_stack(results, "acceptance/{seed}/rounds.csv", ROUNDS_APART_COLUMNS, seeds, may_be_empty=True),
+        rounds_apart=pd.concat(
+            _stack(results, name, ROUNDS_APART_COLUMNS, seeds, may_be_empty=True)
+            for name in ("acceptance/{seed}/rounds.csv", "sweep/{seed}/apart.csv")
+        ),
         rounds=_stack(results, "sweep/{seed}/rounds.csv", ROUND_COLUMNS, seeds),
         sequences=_stack(results, "sequences/{seed}/sequences.csv", SEQUENCE_COLUMNS, seeds),
         controls=_stack(results, "controls/{seed}/controls.csv", CONTROL_COLUMNS, first),

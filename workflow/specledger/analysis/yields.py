@@ -73,13 +73,14 @@ def followed(plain_texts: pd.DataFrame, drafter: str, gamma: int) -> Yield | Non
     )
 
 
-def counted(rounds_apart: pd.DataFrame, drafter: str, gamma: int) -> Yield | None:
-    """The yield of a drafter that chooses how much it proposes, counted over texts written for that alone.
+def counted(rounds_apart: pd.DataFrame, context_rule: str, drafter: str, gamma: int) -> Yield | None:
+    """The yield of a method that was counted over texts written for that alone, with random numbers of their own.
 
-    What it would propose next to a rejected guess cannot be read off a text, so it decodes texts of its own,
-    with random numbers of their own. None where it did not.
+    What a drafter that chooses how much it proposes would propose next to a rejected guess cannot be read off
+    a text, nor what a verdict under the rule `window` would rest on. None where no such texts were written.
     """
-    rows = rounds_apart[(rounds_apart["drafter"] == drafter) & (rounds_apart["gamma"] == gamma)]
+    method = {"context_rule": context_rule, "drafter": drafter, "gamma": gamma}
+    rows = rounds_apart[(rounds_apart[list(method)] == pd.Series(method)).all(axis=1)]
     if rows.empty:
         return None
     examined = np.minimum(rows["accept_len"] + 1, rows["drafted"]).sum()
@@ -90,6 +91,8 @@ def counted(rounds_apart: pd.DataFrame, drafter: str, gamma: int) -> Yield | Non
     )
 
 
-def yield_of(plain_texts: pd.DataFrame, rounds_apart: pd.DataFrame, drafter: str, gamma: int) -> Yield | None:
+def yield_of(
+    plain_texts: pd.DataFrame, rounds_apart: pd.DataFrame, context_rule: str, drafter: str, gamma: int
+) -> Yield | None:
     """What a round of this method yields, by whichever way it was measured."""
-    return counted(rounds_apart, drafter, gamma) or followed(plain_texts, drafter, gamma)
+    return counted(rounds_apart, context_rule, drafter, gamma) or followed(plain_texts, drafter, gamma)

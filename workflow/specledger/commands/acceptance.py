@@ -43,9 +43,8 @@ def run(options, log) -> None:
         size = {"texts": settings["texts"], "tokens": settings["text_tokens"]}
         found = text_rows(cast, drafters, corpus.prompt.tolist(), engine("cached"), **size, **shared)
         write_rows(options.output / "texts.csv", list(found))
-        chosen = list(
-            chosen_rounds(cast, settings["choosers"], corpus.prompt.tolist(), engine("cached"), **size, **shared)
-        )
+        choosers = settings["choosers"]
+        chosen = list(chosen_rounds(cast, choosers, corpus.prompt.tolist(), engine("cached"), **size, **shared))
         path = options.output / "rounds.csv"
         write_rows(path, chosen) if chosen else write_text(path, ",".join(ROUND_COLUMNS) + "\n")
     measuring.certify(options, settings, cast)

@@ -12,8 +12,9 @@ from specledger.decoding.steps import NotCompiled
 from specledger.decoding.steps import why_not as not_compiled
 from specledger.experiments.agreement import agreement_rows
 from specledger.experiments.cast import Cast
-from specledger.experiments.forward_costs import cost_rows
+from specledger.experiments.forward_costs import cost_rows, over_blocks
 from specledger.experiments.sweep import Method, measure, methods_of, round_rows, token_kinds, warm_up
+from specledger.experiments.texts import chosen_rounds
 from specledger.foundation.devices import describe
 from specledger.foundation.progress import Progress
 from specledger.foundation.records import write_json, write_rows, write_text
@@ -22,6 +23,7 @@ from specledger.sampling.uniforms import Uniforms
 
 SAMPLE_TOKENS = 240
 COST_PLACES = 4
+APART_COLUMNS = "seed text context_rule drafter gamma round drafted accept_len".split()
 AGREEMENT_COLUMNS = "seed repeat engine reference drafter gamma tokens identical first_divergence margin".split()
 
 add_arguments = measuring.add_arguments
@@ -49,11 +51,8 @@ def run(options, log) -> None:
         shared = {"count": settings["warmup_tokens"], "sampling": sampling, "seed": options.seed}
         engines, told = usable_engines(cast, settings["engines"], settings["gammas"], prompt, log=log, **shared)
         methods = methods_of(engines, settings["gammas"])
-        texts = timed_texts(cast, methods, prompt, settings, options.seed, log)
-        tokens = corpus.validation[: COST_PLACES * 2 * cast.target.config.context].tolist()
-        places = [tokens[: len(tokens) * (n + 1) // COST_PLACES] for n in range(COST_PLACES)]
-        costs = cost_rows(cast, engines, settings["gammas"], places, sampling=sampling, threads=settings["threads"])
-        write_rows(options.output / "forwards.csv", [{"seed": options.seed, **row, **machine} for row in costs])
+        texts, costs = timed(cast, engines, methods, corpus, settings, options.seed, log)
+    write_rows(options.output / "forwards.csv", [{"seed": options.seed, **row, **machine} for row in costs])
     counted = [(method, row, text) for method, row, text in texts if method.counts]
     write_rows(options.output / "runs.csv", [{**row, **machine} for _, row, _ in texts])
     write_rows(options.output / "rounds.csv", [line for _, row, text in counted for line in round_rows(row, text)])
@@ -62,27 +61,37 @@ def run(options, log) -> None:
     path = options.output / "agreement.csv"
     write_rows(path, found) if found else write_text(path, ",".join(AGREEMENT_COLUMNS) + "\n")
     write_rows(options.output / "engines.csv", [{"seed": options.seed, **row} for row in told])
+    window = [executed for executed in engines if executed.context_rule == "window"]
+    apart = [row for executed in window for row in rounds_apart(cast, executed, prompt, settings, options.seed)]
+    path = options.output / "apart.csv"
+    write_rows(path, apart) if apart else write_text(path, ",".join(APART_COLUMNS) + "\n")
     shown = next(executed for executed in reversed(engines) if not executed.static)
     write_json(options.output / "sample.json", sample(cast, corpus, shown, sampling, options.seed))
     measuring.certify(options, settings, cast)
 
 
-def timed_texts(cast: Cast, methods: list[Method], prompt: list[int], settings: dict, seed: int, log) -> list:
-    """Every text of the sweep, with its method and its row."""
+def timed(cast: Cast, engines: list, methods: list[Method], corpus, settings: dict, seed: int, log) -> tuple:
+    """Every text of the sweep, with its method and its row, and the costs of the pieces, block by block."""
     sampling, total = Sampling(**settings["sampling"]), len(methods) * settings["repeats"]
+    pieces: list[dict] = []
+
+    def costs(repeat: int) -> None:
+        reach = cast.target.config.context
+        tokens = corpus.validation[: reach * (2 + repeat % COST_PLACES)].tolist()
+        rows = cost_rows(cast, engines, settings["gammas"], tokens, sampling=sampling, threads=settings["threads"])
+        pieces.extend(rows)
+
+    shared = {"count": settings["tokens"], "repeats": settings["repeats"], "sampling": sampling, "seed": seed}
     with Progress(f"sweep seed {seed}", total, log, unit="text") as progress:
-        return list(
-            measure(
-                cast,
-                methods,
-                prompt,
-                count=settings["tokens"],
-                repeats=settings["repeats"],
-                sampling=sampling,
-                seed=seed,
-                after_each=progress.advance,
-            )
-        )
+        each = {"after_each": progress.advance, "between": costs}
+        texts = list(measure(cast, methods, corpus.prompt.tolist(), **shared, **each))
+    return texts, over_blocks(pieces)
+
+
+def rounds_apart(cast: Cast, executed, prompt: list[int], settings: dict, seed: int):
+    """Rounds of texts that were not timed: what the cost model predicts the timed ones of this engine from."""
+    size = {"texts": settings["repeats"], "tokens": settings["tokens"], "sampling": Sampling(**settings["sampling"])}
+    return chosen_rounds(cast, settings["gammas"], prompt, executed, seed=seed, after_each=lambda: None, **size)
 
 
 def usable_engines(

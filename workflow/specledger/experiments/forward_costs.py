@@ -2,9 +2,11 @@
 
 `forward`: one target forward over gamma + 1 new positions (compiled: with its distributions, verdict and draw).
 `propose`: a drafter's whole proposal. `round`: both, with all that lies between; plain decoding: one token.
+They are measured once a block of texts, each block after another piece of text, so that what slows the machine
+for a while slows both.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 import torch
@@ -20,16 +22,15 @@ from specledger.models.llama import Llama
 from specledger.sampling.distributions import Sampling
 from specledger.sampling.uniforms import Uniforms
 
-MIN_RUN_S = 0.06  # at each place of the text
+MIN_RUN_S = 0.01  # a block
 PLAIN = "none"
 
 
-def seconds_of(call: Callable[[], object], threads: int) -> dict[str, float]:
-    """Median and quartiles of the seconds of one call; `Timer` waits for a GPU by itself."""
+def seconds_of(call: Callable[[], object], threads: int) -> float:
+    """Median seconds of one call; `Timer` waits for a GPU by itself."""
     call()
-    measured = Timer("call()", globals={"call": call}, num_threads=threads).blocked_autorange(min_run_time=MIN_RUN_S)
-    lo, median, hi = np.quantile(np.array(measured.times), (0.25, 0.5, 0.75))
-    return {"seconds": median, "seconds_lo": lo, "seconds_hi": hi}
+    timer = Timer("call()", globals={"call": call}, num_threads=threads)
+    return timer.blocked_autorange(min_run_time=MIN_RUN_S).median
 
 
 class Stand:
@@ -115,27 +116,35 @@ def cost_rows(
     cast: Cast,
     engines: list[Engine],
     gammas: dict[str, list[int]],
-    places: list[list[int]],
+    tokens: list[int],
     *,
     sampling: Sampling,
     threads: int,
 ) -> Iterator[dict]:
-    """One row per engine and piece; `places` are the texts after which it is measured."""
+    """One row per engine and piece, after the text `tokens`."""
     for engine in engines:
         for gamma in sorted({0} | {gamma for choices in gammas.values() for gamma in choices}):
             about = {"engine": engine.name, "part": "forward", "drafter": PLAIN, "gamma": gamma, "positions": gamma + 1}
-            yield {**about, **seconds_of(target_forward(cast, engine, places[0], gamma, sampling), threads)}
-        plain = Stand(cast, engine, PLAIN, 0, places[0], sampling).play_plain
+            yield {**about, "seconds": seconds_of(target_forward(cast, engine, tokens, gamma, sampling), threads)}
+        plain = Stand(cast, engine, PLAIN, 0, tokens, sampling).play_plain
         about = {"engine": engine.name, "part": "round", "drafter": PLAIN, "gamma": 0, "positions": 1}
-        yield {**about, **seconds_of(plain, threads)}
+        yield {**about, "seconds": seconds_of(plain, threads)}
         for name, choices in gammas.items():
             for gamma in choices:
                 about = {"engine": engine.name, "drafter": name, "gamma": gamma, "positions": 1}
-                parts = [_parts(Stand(cast, engine, name, gamma, tokens, sampling), threads) for tokens in places]
-                for part in ("propose", "round"):
-                    means = {key: float(np.mean([one[part][key] for one in parts])) for key in parts[0][part]}
-                    yield {**about, "part": part, **means}
+                stand = Stand(cast, engine, name, gamma, tokens, sampling)
+                yield {**about, "part": "propose", "seconds": seconds_of(stand.propose, threads)}
+                yield {**about, "part": "round", "seconds": seconds_of(stand.play, threads)}
 
 
-def _parts(stand: Stand, threads: int) -> dict[str, dict[str, float]]:
-    return {"propose": seconds_of(stand.propose, threads), "round": seconds_of(stand.play, threads)}
+def over_blocks(rows: Iterable[dict]) -> list[dict]:
+    """One row per engine and piece: the median of its blocks, and their quartiles."""
+    found: dict[tuple, list[dict]] = {}
+    for row in rows:
+        key = tuple(row[name] for name in ("engine", "part", "drafter", "gamma", "positions"))
+        found.setdefault(key, []).append(row)
+    told = []
+    for same in found.values():
+        lo, median, hi = np.quantile([row["seconds"] for row in same], (0.25, 0.5, 0.75)).tolist()
+        told.append({**same[0], "seconds": median, "seconds_lo": lo, "seconds_hi": hi})
+    return told

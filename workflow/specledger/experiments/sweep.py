@@ -77,10 +77,15 @@ def measure(
     sampling: Sampling,
     seed: int,
     after_each: Callable[[], None],
+    between: Callable[[int], None] = lambda repeat: None,
 ) -> Iterator[tuple[Method, dict, Generated]]:
-    """One row per text, and the text: each repeat decodes with every method once, in an order of its own."""
+    """One row per text, and the text: each repeat decodes with every method once, in an order of its own.
+
+    `between` is called before each repeat with its number.
+    """
     shuffler = stream("order", seed)
     for repeat in range(1, repeats + 1):
+        between(repeat)
         for order, index in enumerate(shuffler.permutation(len(methods)), start=1):
             method = methods[index]
             text = method.decode(cast, prompt, count=count, sampling=sampling, uniforms=text_uniforms(seed, repeat))

@@ -92,12 +92,17 @@ def chosen_rounds(
     seed: int,
     after_each: Callable[[], None],
 ) -> Iterator[dict]:
-    """One row per round of texts that drafters wrote which choose how much they propose, by name and gamma."""
+    """One row per round of texts that drafters wrote apart from the sweep, by name and gamma.
+
+    For drafters that choose how much they propose, and for the rule `window`, whose verdicts past the window
+    rest on other histories than the text's own: following a text would not tell their rounds.
+    """
     for number in range(1, texts + 1):
         for name, gammas in choosers.items():
             for gamma in gammas:
                 uniforms = Uniforms("apart", seed, number, name, gamma)
-                where = {"seed": seed, "text": number, "drafter": name, "gamma": gamma}
+                where = {"seed": seed, "text": number, "context_rule": engine.context_rule}
+                where |= {"drafter": name, "gamma": gamma}
                 text = speculative(
                     cast.target, cast.drafters[name], prompt,
                     gamma=gamma, count=tokens, engine=engine, sampling=sampling, uniforms=uniforms,

@@ -190,7 +190,7 @@ def _cast_of(config: dict) -> dict:
     gammas = config["sweep"]["gammas"]
     choosers = {name: gammas[name] for name in CHOOSERS if name in gammas}
     followed = sorted(set(gammas) - set(choosers))
-    return {"drafters": followed, "choosers": choosers, "drafting": config.get("drafting")}
+    return {"drafters": followed, "choosers": choosers, "drafting": config["drafting"]}
 
 
 def stage_settings(config: dict, stage: str, *, model: str | None = None, corpus_identity: str = "") -> str:
