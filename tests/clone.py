@@ -34,7 +34,7 @@ TINY = {
     "sequences": {"texts": 20, "samplings": [{"temperature": 1.0, "top_k": None, "top_p": None}]},
     "controls": {"draws": 2000, "texts": 5, "repeats": 5, "repeat_draws": 1000},
     "sweep": {
-        "gammas": {"draft": [1, 2], "ngram": [2], "mtp": [1]},
+        "gammas": {"draft": [1, 2], "ngram": [2], "mtp": [1], "lookup": [2], "draft_dynamic": [2]},
         "tokens": 24,
         "repeats": 2,
         "warmup_tokens": 4,
