@@ -29,7 +29,7 @@ $(VENV)/installed: pyproject.toml requirements.lock | $(BIN)/python
 	@touch $@
 
 $(VENV)/installed-test: $(VENV)/installed
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e '.[test]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e '.[test,cluster]'
 	@touch $@
 
 $(VENV)/installed-peers: $(VENV)/installed

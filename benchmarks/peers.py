@@ -234,6 +234,7 @@ def write(study: Study, rows, tried, chosen, times, facts: dict, machine: dict) 
         stage="peers",
         settings=study.settings(**facts, temperature=1.0),
         code=code_hash("sweep", tuple(Path(__file__).parent.glob("*.py"))),
+        inputs={},
         device=machine["device"],
         threads=machine["threads"],
     )

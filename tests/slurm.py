@@ -9,7 +9,7 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
-NEEDED = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scancel")
+NEEDED = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "squeue", "scancel")
 PATH = f"{os.environ['PATH']}:/usr/sbin"
 CONF = """
 ClusterName=solo
@@ -72,6 +72,10 @@ def cluster(folder: Path):
     ports = {"port": _free_port(), "node_port": _free_port()}
     conf.write_text(CONF.format(host=host, folder=folder, cpus=os.cpu_count(), **ports))
     (folder / "gres.conf").write_text("Name=gpu File=/dev/null\n")
+    srun = folder / "bin" / "srun"  # a job's environment has no SLURM_CONF, and /etc/slurm is not ours
+    srun.parent.mkdir()
+    srun.write_text(f'#!/bin/sh\nSLURM_CONF={conf} exec {shutil.which("srun", path=PATH)} "$@"\n')
+    srun.chmod(0o755)
     key = folder / "munge.key"
     key.write_bytes(os.urandom(128))
     key.chmod(0o400)
@@ -95,7 +99,7 @@ def cluster(folder: Path):
         start("slurmctld", "-D", "-f", str(conf))
         start("slurmd", "-D", "-f", str(conf))
         _wait_for(idle, 60, "the node isn't idle")
-        yield {"PATH": PATH, "SLURM_CONF": str(conf)}
+        yield {"PATH": f"{srun.parent}:{PATH}", "SLURM_CONF": str(conf)}
     finally:
         for process in reversed(running):
             process.send_signal(signal.SIGTERM)

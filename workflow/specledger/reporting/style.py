@@ -1,5 +1,7 @@
 """How figures look: one fixed Okabe–Ito colour a drafter, text as paths, the same bytes each time."""
 
+import io
+import re
 from pathlib import Path
 
 import matplotlib
@@ -9,7 +11,10 @@ matplotlib.use("Agg")
 from matplotlib import font_manager, ft2font
 from matplotlib.figure import Figure
 
+from specledger.foundation.records import write_text
 from specledger.reporting.fonts import Font
+
+CLIP = re.compile(r"url\(#(p[0-9a-f]{10})\)")
 
 # The page replaces these two by its own ink, so that a figure is as readable in the dark as in the light.
 INK, GRID = "#1c1d21", "#86888f"
@@ -63,5 +68,12 @@ def with_font(font: Font | None) -> dict:
 
 def save(figure: Figure, path: Path, language: str) -> None:
     """Write an SVG whose bytes depend on the figure alone; its metadata name the language of its words."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, format="svg", metadata={"Date": None, "Creator": None, "Language": language})
+    drawn = io.StringIO()
+    figure.savefig(drawn, format="svg", metadata={"Date": None, "Creator": None, "Language": language})
+    write_text(path, _with_steady_names(drawn.getvalue()))
+
+
+def _with_steady_names(svg: str) -> str:
+    """Clipping paths numbered as they come: their names are hashes of places, which a layout finds to rounding."""
+    names = {name: f"clip{number}" for number, name in enumerate(dict.fromkeys(CLIP.findall(svg)), start=1)}
+    return re.sub("|".join(names), lambda found: names[found[0]], svg) if names else svg
