@@ -10,7 +10,7 @@ from reruns import REPORT, jobs_of
 from specledger.analysis.adoption import recorded
 from specledger.analysis.provenance import mixed_lines, provenance, results_of, stale_lines
 from specledger.foundation.errors import UserError
-from specledger.foundation.records import certificate, hash_text
+from specledger.foundation.records import certificate, hash_text, sum_of
 
 SEEDS = [1, 2]
 STEPS = {"training": {"draft": {"steps": 13}}}
@@ -79,6 +79,21 @@ def test_what_was_made_from_another_text_is_named(copied):
     (copied.results / "corpus" / "text.txt").write_text("another text")
     lines = stale_lines(copied.results, SEEDS, expected)
     assert len(lines) == 1 + 6 + 9 and all("made with other text than" in line for line in lines)
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "history.csv"])
+def test_a_file_that_changed_after_its_run_is_named(name, copied):
+    """One byte of weights that nothing has measured yet: their own certificate tells it."""
+    expected, folder = expected_of(copied), copied.results / "models" / "plain" / "2"
+    record = json.loads((folder / "certificate.json").read_text())
+    files = {path.name: sum_of(path) for path in folder.iterdir() if path.name != "certificate.json"}
+    (folder / "certificate.json").write_text(json.dumps({**record, "files": files}))
+    assert stale_lines(copied.results, SEEDS, expected) == []
+    raw = (folder / name).read_bytes()
+    (folder / name).write_bytes(raw[:-1] + bytes([raw[-1] ^ 1]))
+    lines = stale_lines(copied.results, SEEDS, expected)
+    assert f"models/plain/2: {name} changed after the run that wrote it" in lines
+    assert set(copied.jobs()) >= jobs_of("plain", only=2)
 
 
 def test_weights_that_were_deleted_make_nothing_stale(copied):

@@ -20,9 +20,10 @@ ENVIRONMENT = "../envs/specledger.yaml"
 WORKFLOW = Path(workflow.basedir) / "workflow"
 
 
-# Jobs of an executor that has no cores but nodes; there the Snakefile is read once more, before each job.
+# An executor of other machines counts nodes and has no cores (a dry run for it one); before each of its jobs the
+# Snakefile is read once more, there.
 ELSEWHERE = workflow.remote_exec or (
-    workflow.resource_settings.nodes is not None and not workflow.resource_settings.cores
+    workflow.resource_settings.nodes is not None and (workflow.resource_settings.cores or 1) == 1
 )
 
 

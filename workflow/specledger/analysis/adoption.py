@@ -10,7 +10,7 @@ import time
 from base64 import urlsafe_b64encode
 from pathlib import Path
 
-from specledger.analysis.provenance import MODELS, Made, differences, results_of
+from specledger.analysis.provenance import MODELS, Made, changed_files, differences, results_of
 from specledger.foundation.errors import UserError
 from specledger.foundation.records import read_json
 
@@ -41,7 +41,8 @@ def _set_times(results: Path, made: Made, seconds: float) -> None:
 
 def _valid(made: Made, expected: dict[str, dict]) -> bool:
     try:
-        return not differences(made, read_json(made.certificate), expected)
+        record = read_json(made.certificate)
+        return not differences(made, record, expected) and not changed_files(made, record)
     except (UserError, AttributeError):
         return False
 

@@ -59,9 +59,6 @@ def current_sum(paths: tuple[Path, ...]) -> str | None:
 def differences(made: Made, record: dict, expected: dict[str, dict]) -> list[str]:
     """In what `made` differs from what today's settings, code and files would give: empty where it is valid."""
     found = [what for what in ("settings", "code") if record.get(f"{what}_hash") != expected[made.kind][f"{what}_hash"]]
-    weights = current_sum(weights_of(made.folder)) if "weights" in record else None
-    if weights is not None and weights != record["weights"]:
-        found.append("weights")  # they changed after they were written
     for name, then in record.get("inputs", {}).items():
         now = current_sum(made.inputs[name]) if name in made.inputs else None
         if now is not None and now != then:
@@ -69,11 +66,20 @@ def differences(made: Made, record: dict, expected: dict[str, dict]) -> list[str
     return found
 
 
+def changed_files(made: Made, record: dict) -> list[str]:
+    """Files of a result that are not what the run has written; one that is gone is no such file."""
+    now = {name: current_sum((made.folder / name,)) for name in record.get("files", {})}
+    return [name for name, then in record.get("files", {}).items() if now[name] not in (then, None)]
+
+
 def stale_lines(results: Path, seeds: list[int], expected: dict[str, dict]) -> list[str]:
     """One line for each result that other settings, code, text or models than the study's have made."""
     lines = []
     for made in results_of(results, seeds):
-        wrong = differences(made, read_json(made.certificate), expected)
+        record = read_json(made.certificate)
+        wrong, changed = differences(made, record, expected), changed_files(made, record)
+        if changed:
+            lines.append(f"{made.name}: {', '.join(changed)} changed after the run that wrote it")
         if wrong:
             lines.append(f"{made.name}: made with other {' and '.join(wrong)} than the study's")
     return lines

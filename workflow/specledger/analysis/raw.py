@@ -125,6 +125,10 @@ def _table(path: Path, columns: list[str]) -> pd.DataFrame:
         )
     except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
         raise UserError(f"{path}: not a CSV table ({error})") from error
+    with path.open("rb") as file:
+        file.seek(-1, 2)
+        if file.read(1) != b"\n":
+            raise UserError(f"{path}: cut off in its last line; delete it and run snakemake again")
     absent = [column for column in columns if column not in table.columns]
     if absent:
         raise UserError(f"{path}: column {absent[0]} is missing")

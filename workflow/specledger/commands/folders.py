@@ -40,6 +40,6 @@ def certify(folder: Path, options, device: str, threads: int) -> None:
         device=device,
         threads=threads,
     )
-    if all(path.exists() for path in weights_of(folder)):
-        record["weights"] = sum_of(*weights_of(folder))
+    results = [path for path in folder.iterdir() if path.suffix != ".part" and path.name != "certificate.json"]
+    record["files"] = {path.name: sum_of(path) for path in sorted(results)}
     write_json(folder / "certificate.json", record)

@@ -26,8 +26,17 @@ def written_whole(path: Path):
         temporary.unlink(missing_ok=True)
 
 
+@contextmanager
+def _told_if_unwritable(path: Path):
+    try:
+        yield
+    except OSError as error:
+        why = error.strerror or error
+        raise UserError(f"{path}: could not be written ({why}); make room, then run snakemake again") from error
+
+
 def write_text(path: Path, text: str) -> None:
-    with written_whole(path) as temporary:
+    with _told_if_unwritable(path), written_whole(path) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="")
 
 
@@ -50,7 +59,7 @@ def write_rows(path: Path, rows: list[dict]) -> None:
     assert rows, f"no rows for {path}"
     import pandas as pd
 
-    with written_whole(path) as temporary:
+    with _told_if_unwritable(path), written_whole(path) as temporary:
         table = pd.DataFrame(rows)
         for name in table.select_dtypes(bool).columns:
             table[name] = table[name].map({True: "true", False: "false"})
