@@ -2,11 +2,8 @@
 
 import fnmatch
 import hashlib
-import json
 import os
 import shutil
-import subprocess
-import sys
 from collections import defaultdict
 
 import pytest
@@ -265,35 +262,22 @@ def test_an_edit_runs_exactly_what_its_row_says(row, study, edit):
 # --- every module of the package ---
 
 
-def imports_by_python() -> dict[str, set[str]]:
-    """Which stages load each module, as Python itself tells it."""
-    script = (
-        "import importlib, json, sys\n"
-        "found = {}\n"
-        f"for stage in {STAGES!r}:\n"
-        "    for name in [n for n in sys.modules if n.split('.')[0] == 'specledger']:\n"
-        "        del sys.modules[name]\n"
-        "    importlib.import_module('specledger.commands.' + stage)\n"
-        "    found[stage] = [n for n in sys.modules if n.split('.')[0] == 'specledger']\n"
-        "print(json.dumps(found))\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=fingerprint.PACKAGE.parent
-    )
+def loads() -> dict[str, set[str]]:
+    """The stages that reach each module; test_fingerprint.py compares with what Python itself loads."""
     found = defaultdict(set)
-    for stage, names in json.loads(done.stdout).items():
-        for name in names:
+    for stage in STAGES:
+        for name in fingerprint.modules_of(f"specledger.commands.{stage}"):
             found[name].add(stage)
     return found
 
 
 def test_a_change_in_each_module_runs_the_stages_that_load_it(study):
     """Modules that the same stages load are changed together: a plan for each such set, not for each module."""
-    together, loads = defaultdict(list), imports_by_python()
+    together, reached = defaultdict(list), loads()
     for path in sorted((study.checkout / PACKAGE).rglob("*.py")):
         name = ".".join(path.relative_to(study.checkout / "workflow").with_suffix("").parts)
         if path.name != "__init__.py" and name.removeprefix("specledger.") not in fingerprint.SPEAKING:
-            together[frozenset(loads.get(name, ()))].append(path)
+            together[frozenset(reached.get(name, ()))].append(path)
     assert sum(map(len, together.values())) > 90
     for stages, paths in together.items():
         fingerprint._parsed.cache_clear()
