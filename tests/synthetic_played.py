@@ -1,12 +1,11 @@
-"""The made-up files that the explorables read: rounds, tensors' headers, and counts of the sweep's texts."""
+"""The made-up files that the explorables alone read: rounds, and tensors' headers."""
 
-import csv
 import json
 from pathlib import Path
 
 import numpy as np
 from specledger.sampling.verify import verify
-from synthetic_files import ALPHAS, ENGINES, SYMBOLS, gammas_of, write_csv, write_json
+from synthetic_files import SYMBOLS, write_json
 
 GAMMA, CONTEXT = 4, 64
 
@@ -56,48 +55,11 @@ def _header(path: Path, shapes: dict) -> None:
     path.write_bytes(len(header).to_bytes(8, "little") + header)
 
 
-def _runs(seed: int, rng: np.random.Generator) -> list[dict]:
-    rows = []
-    for engine in ENGINES:
-        for drafter, alpha in ALPHAS.items():
-            for gamma in gammas_of(drafter):
-                examined = 400
-                accepted = int(rng.binomial(examined, alpha - 0.004 * gamma + rng.normal(0, 0.01)))
-                cells = {"seed": seed, "engine": engine, "drafter": drafter, "gamma": gamma}
-                rows.append(cells | {"copy": 0, "clocked": 1, "examined": examined, "accepted": accepted})
-        none = {"seed": seed, "engine": engine, "drafter": "none", "gamma": 0, "copy": 0, "clocked": 1}
-        rows.append(none | {"examined": 0, "accepted": 0})
-    return rows
-
-
 def write_played(folder: Path, seeds: tuple[int, ...], corpus_tail: str) -> None:
-    """round.json, the headers of the first seed's MTP model, and runs.csv."""
+    """round.json, and the headers of the MTP models."""
     rng = np.random.default_rng(11)
     for seed in seeds:
         record = {"drafter": "draft", "gamma": GAMMA, "engine": "cached", "temperature": 1.0, "symbols": SYMBOLS}
         write_json(folder / "acceptance" / str(seed) / "round.json", record | {"rounds": _rounds(rng, corpus_tail)})
-        write_csv(folder / "sweep" / str(seed) / "runs.csv", _runs(seed, rng))
         for name, shapes in zip(("model", "heads"), _shapes(len(SYMBOLS)), strict=True):
             _header(folder / "models" / "mtp" / str(seed) / f"{name}.safetensors", shapes)
-
-
-def write_waterfall(folder: Path) -> None:
-    """tables/waterfall.csv: the steps of each engine's best and worst row, which end at its measured speed-up."""
-    with (folder / "tables" / "ledger.csv").open(encoding="utf-8", newline="") as file:
-        ledger = [row for row in csv.DictReader(file) if row["drafter"] != "none"]
-    steps = ("forwards_saved", "drafting", "catch_up", "wider_verify", "accept", "sync", "rest", "pairs")
-    shares = (0.0, 0.5, 0.0, 0.2, 0.2, 0.0, 0.12, -0.02)
-    rows = []
-    for engine in ENGINES:
-        methods = [row for row in ledger if row["engine"] == engine]
-        for case, pick in (("best", max), ("worst", min)):
-            row = pick(methods, key=lambda found: float(found["speedup"]))
-            tokens, before = float(row["tokens_per_round"]), 1.0
-            left = float(row["speedup"]) / tokens
-            for place, (step, share) in enumerate(zip(steps, shares, strict=True), start=1):
-                after = tokens if place == 1 else before * left**share
-                cells = {"engine": engine, "drafter": row["drafter"], "gamma": row["gamma"], "case": case}
-                cells |= {"overall": engine == "cached", "place": place, "step": step, "ratio_before": before}
-                rows.append(cells | {"ratio_after": after, "factor": after / before})
-                before = after
-    write_csv(folder / "tables" / "waterfall.csv", rows)

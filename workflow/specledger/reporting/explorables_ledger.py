@@ -47,8 +47,7 @@ def _row(row: Row, time: Mapping[tuple, Row], apart: Mapping[tuple, Row]) -> dic
 def ledger(study: Study, words: Wording) -> Explorable:
     """Set to the best row, or to the first where there is none."""
     time = {_key(row): row for row in study.tables["time"].rows}
-    predicted = study.played.tables.get("cost_model")
-    apart = {_key(row): row for row in predicted.rows} if predicted else {}
+    apart = {_key(row): row for row in study.tables["cost_model"].rows}
     rows = [_row(row, time, apart) for row in study.tables["ledger"].rows]
     best = study.summary["best"] or {}
     chosen = next((at for at, row in enumerate(rows) if all(row[key] == best.get(key) for key in WHICH)), 0)
@@ -82,8 +81,7 @@ def _cases(table: Table) -> list[dict]:
 
 def waterfall(study: Study, words: Wording) -> Explorable | None:
     """Set to the best row of all engines; None in a study whose time was not taken apart."""
-    table = study.played.tables.get("waterfall")
-    cases = _cases(table) if table else []
+    cases = _cases(study.tables["waterfall"])
     if not cases:
         return None
     best = [at for at, case in enumerate(cases) if case["case"] == BEST]

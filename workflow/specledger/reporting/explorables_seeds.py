@@ -37,9 +37,12 @@ def _share(value: float | None) -> float | None:
 
 
 def _acceptance(study: Study) -> list[dict]:
-    """Each method's α by seed, with the ledger's mean and interval."""
+    """Each method's α by seed, with the ledger's mean and interval, on the best row's engine: others accept alike."""
     found: dict[tuple, dict] = {}
-    for row in study.played.acceptance:
+    engines = dict.fromkeys(row["engine"] for row in study.played.acceptance)
+    best = (study.summary["best"] or {}).get("engine")
+    shown = best if best in engines else next(iter(engines), None)
+    for row in (row for row in study.played.acceptance if row["engine"] == shown):
         key = (row["engine"], row["drafter"], row["gamma"])
         found.setdefault(key, {})[row["seed"]] = explorables.rounded(row["alpha"], 3)
     methods = []

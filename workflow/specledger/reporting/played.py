@@ -8,24 +8,18 @@ from pathlib import Path
 from types import MappingProxyType
 
 from specledger.foundation.errors import UserError
-from specledger.reporting.tables import Table, read_object, read_table, require
+from specledger.reporting.tables import read_object, require
 
 ROUND_KEYS = "position context proposals p q accept_uniforms accept_len token alone_max_difference".split()
-METHOD = "engine drafter gamma "
-OPTIONAL = {  # tables that a study may lack, and what is read of them
-    "cost_model": METHOD + " tokens_per_round t_ar plain_overhead t_propose t_verify overhead cost_model miss",
-    "waterfall": METHOD + "case step ratio_before ratio_after",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Played:
-    """Rounds of one seed, shapes of the MTP model's tensors by name, acceptance by seed, and optional tables."""
+    """Rounds of one seed, shapes of the MTP model's tensors by name, and acceptance by seed."""
 
     rounds: Mapping
     shapes: Mapping[str, tuple[int, ...]]
     acceptance: tuple[Mapping, ...]
-    tables: Mapping[str, Table]
 
 
 def read_rounds(path: Path) -> Mapping:
@@ -74,16 +68,8 @@ def read_played(results: Path, seeds: tuple[int, ...]) -> Played:
     model = results / "models" / "mtp" / str(first)
     shapes = tensor_shapes(model / "model.safetensors") | tensor_shapes(model / "heads.safetensors")
     runs = [row for seed in sorted(seeds) for row in acceptance_of(results / "sweep" / str(seed) / "runs.csv", seed)]
-    paths = {name: results / "tables" / f"{name}.csv" for name in OPTIONAL}
     return Played(
         rounds=read_rounds(results / "acceptance" / str(first) / "round.json"),
         shapes=MappingProxyType(shapes),
         acceptance=tuple(MappingProxyType(row) for row in runs),
-        tables=MappingProxyType(
-            {
-                name: read_table(path, OPTIONAL[name], may_be_empty=True)
-                for name, path in paths.items()
-                if path.is_file()
-            }
-        ),
     )

@@ -25,8 +25,8 @@ REQUIRED: Mapping[str, str] = MappingProxyType(
         "speedup speedup_lo speedup_hi c eq1 theorem38 cost_model v seeds repeats",
         "time": "engine drafter gamma draft catch_up verify accept sync other wall_s off other_share adds_up",
         "forwards": "engine part model drafter gamma positions seconds seconds_lo seconds_hi c",
-        "cost_model": "engine drafter gamma tokens_per_round t_ar t_propose t_verify overhead theorem38 cost_model "
-        "measured measured_lo measured_hi miss theorem38_miss",
+        "cost_model": "engine drafter gamma tokens_per_round t_ar plain_overhead t_propose t_verify overhead theorem38 "
+        "cost_model measured measured_lo measured_hi miss theorem38_miss",
         "waterfall": "engine drafter gamma case overall place step ratio_before ratio_after factor",
         "best_gamma": "engine drafter gammas gamma_predicted speedup_predicted gamma_found speedup_found agrees "
         "loss_if_predicted one_less loss_if_one_less one_more loss_if_one_more",
