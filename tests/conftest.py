@@ -28,5 +28,6 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 def pytest_collection_modifyitems(items):
-    """The whole study, which takes longest, goes first, so that the other worker does all the rest beside it."""
-    items.sort(key=lambda item: item.path.name != "test_workflow.py")
+    """The files that take longest, a whole study and a study three times, go first: each in a worker of its own."""
+    first = {"test_workflow.py": 0, "test_cluster.py": 1}
+    items.sort(key=lambda item: first.get(item.path.name, len(first)))
