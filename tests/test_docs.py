@@ -1,9 +1,12 @@
 """What the documents promise is there: every key and every column is explained."""
 
 import csv
+import tomllib
 from pathlib import Path
 
 import yaml
+from specledger.foundation.version import VERSION
+from specledger.reporting import takeaway
 
 from tests.synthetic import write_synthetic_study
 
@@ -29,7 +32,7 @@ def test_every_key_of_the_config_is_explained():
 
 
 def test_every_column_of_the_tables_is_explained(tmp_path):
-    text = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    text = (ROOT / "workflow" / "report" / "results.md").read_text(encoding="utf-8")
     write_synthetic_study(tmp_path)
     tables = sorted((tmp_path / "tables").glob("*.csv"))
     assert len(tables) >= 9
@@ -37,4 +40,17 @@ def test_every_column_of_the_tables_is_explained(tmp_path):
         with path.open(encoding="utf-8", newline="") as lines:
             for column in next(csv.reader(lines)):
                 stem = column.removesuffix("_lo").removesuffix("_hi")
-                assert stem in text, f"docs/results.md does not explain {path.name}: {column}"
+                assert stem in text, f"workflow/report/results.md does not explain {path.name}: {column}"
+
+
+def test_the_version_is_the_same_everywhere():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))["version"]
+    assert VERSION == project == citation
+
+
+def test_the_dictionary_has_every_table(tmp_path):
+    write_synthetic_study(tmp_path)
+    explained = {table for tables, _, _ in takeaway.meanings() for table in tables.split(", ")}
+    assert set(takeaway.DOWNLOADS) <= explained
+    assert all(columns and meaning for _, columns, meaning in takeaway.meanings())

@@ -1,3 +1,5 @@
 """specledger: what speculative decoding promises, settled by measurement."""
 
-__version__ = "0.1.0"
+from specledger.foundation.version import VERSION
+
+__version__ = VERSION

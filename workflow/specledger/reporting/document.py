@@ -240,12 +240,19 @@ class Claims:
 
 @dataclass(frozen=True, kw_only=True)
 class Download:
-    """A file to take away, as bytes; `kind` is table, figure or whole."""
+    """A CSV file to take away, as bytes."""
 
     name: str
     note: str
     content: bytes
-    kind: str = "table"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cite:
+    """How to name this run, in a sentence and as BibTeX."""
+
+    plain: str
+    bibtex: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -271,6 +278,11 @@ class Document:
     glossary: tuple[Word, ...]
     sections: tuple[Section, ...]
     downloads: tuple[Download, ...]
+    tables_lead: Paragraph
+    whole_lead: Paragraph
+    figures_lead: Paragraph
+    figure_names: tuple[str, ...]
+    cite: Cite
     references: tuple[Reference, ...]
 
 

@@ -150,6 +150,7 @@ def _engine_bars(axis: Axes, rows: Sequence[Row], words: Wording) -> None:
     axis.set_yticks(range(len(rows)), [_label(row, words) for row in rows])
     axis.set_ylim(len(rows) - 0.4, -0.6)
     axis.grid(False, axis="y")
+    axis.xaxis.set_major_locator(MaxNLocator(5, prune="upper"))
     axis.set_xlabel(words.say("plot.seconds"))
     axis.xaxis.set_major_locator(MaxNLocator(3))
     plain = [row["wall_s"] for row in rows if row["drafter"] == "none" and row["wall_s"] is not None]

@@ -13,6 +13,7 @@ from specledger.reporting.wording import Wording
 
 MAX_POINTS = 120
 MOST_POINTS, MIN_POINTS = 640, 8  # of the thin lines of a model: all together, and each
+LEAST_RANGE = 0.3  # nats: less would blow the noise of seeds up to a shape
 
 
 def _curve(rows: Sequence[Row], column: str) -> list[tuple[float, float]]:
@@ -68,7 +69,8 @@ def draw_learning_curves(histories: Mapping[str, Mapping[int, Sequence[Row]]], w
         lowest.append(min(value for _, value in mean))
         # The first steps fall off a cliff that would squeeze everything else: the axis starts below it.
         at_quarter.append(mean[min(len(mean) - 1, max(1, len(mean) // 8))][1])
-    low, high = min(lowest), max(at_quarter)
+    low = min(lowest)
+    high = max(*at_quarter, low + LEAST_RANGE)
     margin = 0.08 * (high - low) or 0.05
     axis.set_ylim(low - margin, high + margin)
     _name_ends(axis, sorted(ends), (low, high), words)
@@ -82,10 +84,10 @@ def _name_ends(axis: Axes, ends: list[tuple[float, str, float]], limits: tuple[f
     places = _spread([value for value, _, _ in ends], least, *limits)
     last = max(step for _, _, step in ends)
     for (value, name, step), place in zip(ends, places, strict=True):
-        line = {"arrowstyle": "-", "color": MODEL[name], "linewidth": 1.2, "relpos": (0, 0.5), "shrinkB": 2}
+        line = {"arrowstyle": "-", "color": GRID, "linewidth": 0.7, "relpos": (0, 0.5), "shrinkB": 3}
         text = f"{words.name('curve', name)}  {value:.3f}"
         axis.annotate(
-            text, (step, value), (last * 1.035, place), va="center", ha="left", fontsize=9,
+            text, (step, value), (last * 1.05, place), va="center", ha="left", fontsize=9,
             color=INK, annotation_clip=False, arrowprops=line,
         )  # fmt: skip
     axis.set_xlim(-0.01 * last, last * 1.36)

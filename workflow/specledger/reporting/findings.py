@@ -31,7 +31,7 @@ def _setting(config: Mapping, path: str, default: object = None) -> object:
     return value
 
 
-def shared_values(study: Study) -> dict[str, str]:
+def shared_values(study: Study, words: Wording) -> dict[str, str]:
     """The values that any text may quote, already in words."""
     summary, config, ledger = study.summary, study.provenance["config"], study.tables["ledger"]
     repeats = max((row["repeats"] for row in ledger.rows if known(row["repeats"])), default=None)
@@ -40,8 +40,8 @@ def shared_values(study: Study) -> dict[str, str]:
     return summary_values(study) | {
         "n": str(len(study.seeds)),
         "level": formats.percent(study.level),
-        "method": summary["interval"].get("method") or "t over seeds",
-        "difference_method": summary["paired_difference"].get("method") or "paired t over seeds",
+        "method": words.name("method", summary["interval"].get("method") or "t over seeds"),
+        "difference_method": words.name("method", summary["paired_difference"].get("method") or "paired t over seeds"),
         "seed": str(study.shown_seed),
         "draws": formats.whole(draws),
         "fed_short": formats.whole(prefix["fed_short"]),
@@ -178,7 +178,11 @@ def difference_values(study: Study, words: Wording) -> dict[str, str]:
     if not known(lo) or not known(hi):
         spread, key = words.say("answer.no_interval"), "difference_none"
     else:
-        ends = {"lo": number(lo, 4), "hi": number(hi, 4), "method": found.get("method") or MISSING}
+        ends = {
+            "lo": number(lo, 4),
+            "hi": number(hi, 4),
+            "method": words.name("method", found.get("method")) or MISSING,
+        }
         spread = words.say("answer.interval_words", **ends)
         key = "difference_lower" if hi < 0 else "difference_higher" if lo > 0 else "difference_noise"
     verdict = words.say(f"sections.mtp.{key}")
@@ -188,6 +192,18 @@ def difference_values(study: Study, words: Wording) -> dict[str, str]:
         "difference_verdict": f" {verdict}",
         "verdict": verdict,
     }
+
+
+def module_losses(study: Study, words: Wording) -> str:
+    """Where the module, its target and the draft model ended, as a sentence."""
+    rows = {row["model"]: row for row in study.tables["models"].rows}
+    mtp, draft = rows.get("mtp", {}), rows.get("draft", {})
+    return words.say(
+        "questions.module.losses",
+        module_loss=number(mtp.get("validation_mtp_loss"), 3),
+        target_loss=number(mtp.get("validation_loss"), 3),
+        draft_loss=number(draft.get("validation_loss"), 3),
+    )
 
 
 def more_is_less(study: Study, words: Wording) -> str:

@@ -22,15 +22,16 @@ def _methods(study: Study) -> list[Row]:
     return [row for row in table.where(engine=shown_engine(table)) if row["gamma"] > 1]
 
 
-def rates_values(study: Study) -> dict[str, str]:
+def rates_values(study: Study, words: Wording) -> dict[str, str]:
     """Counts of methods in which eq. (1)'s coin is refuted, and how far counts and Rao–Blackwell part."""
     rows, table = _methods(study), study.tables["independence"]
     pairs = [(row["tokens_per_round"], row["tokens_per_round_rb"]) for row in table.rows]
     apart = [abs(first - second) for first, second in pairs if known(first) and known(second)]
-    refuted = {
-        f"{name}_refuted": formats.whole(sum(1 for row in rows if known(row[key]) and row[key] < LEVEL))
-        for name, key in (("homogeneity", "homogeneity_p"), ("geometric", "geometric_p"), ("lag1", "lag1_p"))
-    }
+    refuted = {}
+    for name in ("homogeneity", "geometric", "lag1"):
+        count = sum(1 for row in rows if known(row[f"{name}_p"]) and row[f"{name}_p"] < LEVEL)
+        key = f"sections.gamma.refuted_{'some' if count else 'none'}"
+        refuted[f"{name}_refuted"] = words.say(key, count=count, methods=len(rows))
     return refuted | {"methods": formats.whole(len(rows)), "apart": formats.small(max(apart, default=None), 3)}
 
 

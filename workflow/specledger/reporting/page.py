@@ -11,9 +11,11 @@ from markupsafe import Markup
 from specledger.foundation.records import write_text
 from specledger.reporting.document import Download
 from specledger.reporting.explorables import FILTERS, SCRIPTS, STYLES, packed
-from specledger.reporting.formulas import formula_svg
+from specledger.reporting.formulas import FORMULAS, formula_svg
 from specledger.reporting.report import build
-from specledger.reporting.svg import inlined
+from specledger.reporting.study import Study
+from specledger.reporting.style import INK
+from specledger.reporting.svg import SHADES, inlined, with_shared_glyphs
 from specledger.reporting.wording import TEMPLATES
 
 MAX_EMBEDDED = 300_000  # bytes of CSV that the page carries; what is beyond is named by its path
@@ -65,8 +67,10 @@ def _environment() -> Environment:
     return environment
 
 
-def _formula(name: str) -> Markup:
-    return Markup(inlined(formula_svg(name), f"formula-{name}"))
+def _drawings(study: Study) -> dict[str, str]:
+    """Every figure and formula by the prefix of its ids, made fit for the page."""
+    found = {name: inlined(svg, name) for name, svg in study.figures.items()}
+    return found | {f"formula-{name}": inlined(formula_svg(name), f"formula-{name}") for name in FORMULAS}
 
 
 def _files(names: tuple[str, ...]) -> list[Markup]:
@@ -80,17 +84,22 @@ def render(results: Path, figures: Path, provenance: Mapping, output: Path) -> N
     UserError names a result file, figure or key that is missing. The bytes depend on the arguments alone.
     """
     document, study = build(results, figures, provenance)
+    glyphs, drawings = with_shared_glyphs(_drawings(study))
+    downloads = links(document.downloads, study.results)
     text = (
         _environment()
         .get_template("index.html.j2")
         .render(
             document=document,
-            downloads=links(document.downloads, study.results),
-            pictures={name: Markup(inlined(svg, name)) for name, svg in study.figures.items()},
-            formula=_formula,
+            downloads=downloads,
+            whole=all(link.url for link in downloads),
+            glyphs=Markup(glyphs),
+            pictures={name: Markup(svg) for name, svg in drawings.items()},
+            english_figures=not document.lang.startswith(study.figures_language),
+            colours={"currentColor": INK, **{shade: colour for colour, shade in SHADES.items()}},
             meanings={f"#word-{word.id}": word.plain for word in document.glossary},
             style=Markup("\n").join(_files(("page.css", *STYLES))),
-            scripts=_files(SCRIPTS),
+            scripts=_files((*SCRIPTS, "takeaway.js")),
         )
     )
     write_text(Path(output), text)

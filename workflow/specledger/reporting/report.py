@@ -1,24 +1,20 @@
 """One study in one language, as the document that both renderers print."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
-from specledger.reporting import findings, formats, glossary, views_claims
+from specledger.reporting import findings, formats, glossary, takeaway, views_claims
 from specledger.reporting import study as studies
 from specledger.reporting.builder import Builder
-from specledger.reporting.document import Document, Download, Fact, Reference
+from specledger.reporting.document import Document, Fact, Reference
 from specledger.reporting.sections import all_sections
 from specledger.reporting.study import Study
 from specledger.reporting.wording import Wording, read_wording
 
-DOWNLOADS = tuple(
-    "claims goals ledger time forwards cost_model waterfall best_gamma noise engines agreement "
-    "rates independence gap acceptance oracle contexts p_values sequences controls "
-    "false_alarms prefix greedy seeds models differences".split()
-)
 PAGE_WORDS = (
-    "skip contents ran answer claims downloads downloads_lead filter filter_count cut references footer top answered "
-    "product unprintable words"
+    "skip contents ran answer claims downloads filter filter_count cut references footer top answered "
+    "product unprintable words cite cite_lead copy_it copied english_figures english_paper"
 ).split()
 
 
@@ -39,7 +35,7 @@ def commit_words(study: Study, words: Wording, length: int) -> tuple[str, str]:
 def first_facts(study: Study, words: Wording) -> tuple[Fact, ...]:
     """What was run, for the first screen."""
     about, corpus = study.provenance, study.corpus
-    kind = "fallback" if corpus["fallback"] else "tiny" if corpus["tiny_shakespeare"] else "own"
+    kind = takeaway.corpus_kind(study)
     commit, state = commit_words(study, words, 10)
     size = words.say(
         "facts.corpus_value",
@@ -60,21 +56,11 @@ def first_facts(study: Study, words: Wording) -> tuple[Fact, ...]:
     return tuple(Fact(term=words.say(f"facts.{key}"), value=value, note=note) for key, value, note in values)
 
 
-def downloads(study: Study, words: Wording) -> tuple[Download, ...]:
-    """Every table as it lies on disk."""
-    found = []
-    for name in DOWNLOADS:
-        table = study.tables[name]
-        size = formats.number(len(table.content) / 1000, 1)
-        note = words.say("page.bytes", rows=formats.whole(len(table.rows)), size=size)
-        found.append(Download(name=name, note=note, content=table.content))
-    return tuple(found)
-
-
 def build(results: Path, figures: Path, provenance: Mapping) -> tuple[Document, Study]:
     """Read the study once and say it; UserError names the first file, key or language that is missing."""
     study = studies.load(Path(results), Path(figures), provenance)
-    words = read_wording(language(provenance), findings.shared_values(study))
+    bare = read_wording(language(provenance), {})
+    words = replace(bare, values=findings.shared_values(study, bare))
     make = Builder(study=study, words=words)
     claims = views_claims.claims(study, words)
     commit = " ".join(filter(None, commit_words(study, words, 40)))
@@ -93,7 +79,12 @@ def build(results: Path, figures: Path, provenance: Mapping) -> tuple[Document, 
         claims=claims,
         glossary=glossary.entries(words),
         sections=all_sections(make, commit),
-        downloads=downloads(study, words),
+        downloads=takeaway.downloads(study, words),
+        tables_lead=words.spans("page.downloads_lead"),
+        whole_lead=words.spans("page.downloads_whole"),
+        figure_names=tuple(study.figures),
+        figures_lead=words.spans("page.downloads_figures", folder=f"results/{provenance['study']}/figures/"),
+        cite=takeaway.cite(study, words),
         references=tuple(
             Reference(label=entry["label"], title=entry["title"], url=f"https://arxiv.org/abs/{entry['arxiv']}")
             for entry in words.raw("references")

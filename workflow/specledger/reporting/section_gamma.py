@@ -20,7 +20,7 @@ def _formulas(make: Builder) -> tuple[Block, ...]:
 def _by_position(make: Builder) -> tuple[Block, ...]:
     """Is α one number? By position, clustered by text, and counted in two ways."""
     study, words = make.study, make.words
-    values = findings_rates.rates_values(study)
+    values = findings_rates.rates_values(study, words)
     engine = words.name("engine", findings_rates.shown_engine(study.tables["rates"]))
     clusters = {"engine": engine, **views_rates.clusters(study, words)}
     return (

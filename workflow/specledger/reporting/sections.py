@@ -104,7 +104,7 @@ def mtp(make: Builder) -> Section:
         *sample_of(make),
         explorables_mtp.sample(study, words),
         views_claims.readings(study, words, "4"),
-        make.questions("mtp", **difference),
+        make.questions("mtp", losses=findings.module_losses(study, words), **difference),
     )
 
 

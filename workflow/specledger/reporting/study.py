@@ -1,5 +1,6 @@
 """One study, read once: everything that both renderers show comes out of this frozen object."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,6 +46,12 @@ class Study:
     @property
     def seeds(self) -> tuple[int, ...]:
         return tuple(self.tables["seeds"].values("seed"))
+
+    @property
+    def figures_language(self) -> str:
+        """The language of the words inside the figures, as their metadata say; English where they say nothing."""
+        found = {match[1] for svg in self.figures.values() for match in re.finditer(r"<dc:language>(\w+)<", svg)}
+        return found.pop() if len(found) == 1 else "en"
 
     @property
     def shown_seed(self) -> int:

@@ -1,6 +1,7 @@
 """SVG files made fit to lie inside a page."""
 
 import re
+from collections.abc import Mapping
 
 from specledger.reporting.style import DRAFTER, GRID, INK
 
@@ -13,6 +14,37 @@ LONG_DECIMALS = re.compile(r"\d+\.\d{3,}")
 def _shorter(match: re.Match) -> str:
     """The path with its numbers to a hundredth of a point, finer than any screen."""
     return LONG_DECIMALS.sub(lambda found: f"{float(found[0]):.2f}".rstrip("0").rstrip("."), match[0])
+
+
+GLYPH = re.compile(r'<path id="([^"]+)" (d="[^"]*"(?: transform="[^"]*")?)/>')
+
+
+def with_shared_glyphs(svgs: Mapping[str, str]) -> tuple[str, dict[str, str]]:
+    """One set of letters for all inlined figures, and the figures without theirs.
+
+    Every figure brings the outlines of its letters; on a page with many figures those are most of its bytes.
+    """
+    outlines: dict[str, str] = {}
+    found = {prefix: _without_glyphs(svg, f"{prefix}-", outlines) for prefix, svg in svgs.items()}
+    paths = "".join(f'<path id="{name}" {rest}/>\n' for name, rest in sorted(outlines.items()))
+    return f'<svg aria-hidden="true" class="hidden" width="0" height="0"><defs>\n{paths}</defs></svg>', found
+
+
+def _without_glyphs(svg: str, prefix: str, outlines: dict[str, str]) -> str:
+    """The figure with its letters moved to `outlines`; one whose name means another shape there stays."""
+    moved = set()
+
+    def taken(match: re.Match) -> str:
+        name = match[1].removeprefix(prefix)
+        if outlines.setdefault(name, match[2]) != match[2]:
+            return match[0]
+        moved.add(name)
+        return ""
+
+    def led(match: re.Match) -> str:
+        return f'href="#{match[1]}"' if match[1] in moved else match[0]
+
+    return re.sub(rf'href="#{re.escape(prefix)}([^"]+)"', led, GLYPH.sub(taken, svg))
 
 
 def inlined(svg: str, prefix: str) -> str:

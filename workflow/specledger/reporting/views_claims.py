@@ -38,7 +38,10 @@ def _reason(words: Wording, row: Row) -> str:
     key = f"claims.reasons.{row['reason']}"
     reason = words.say(key) if words.has(key) else ""
     said = f"{words.raw('claims.joint')}".join(part for part in (reason, note) if part)
-    return words.say("claims.reason", reason=said[:1].upper() + said[1:]) if said else ""
+    if not said:
+        return ""
+    formula = re.match(r"\w+\(", said)  # min(p, q) keeps its small letter
+    return words.say("claims.reason", reason=said if formula else said[:1].upper() + said[1:])
 
 
 def _published(words: Wording, row: Row) -> Cell:

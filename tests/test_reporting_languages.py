@@ -1,0 +1,154 @@
+"""Every language says everything: the same keys, the same values quoted, nothing left empty; the page and the paper."""
+
+import re
+import shutil
+import string
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+import yaml
+from specledger.reporting import fonts, page, paper
+from specledger.reporting.figures import draw_all
+from specledger.reporting.wording import TEXTS, languages, read_texts
+from test_reporting import Made, Reader, make
+
+ROOT = Path(__file__).resolve().parent.parent
+OTHERS = [language for language in languages() if language != "en"]
+TRANSLATIONS = {"claims.titles", "claims.notes", "claims.phrases", "claims.patterns"}  # of config/claims.yaml
+
+
+def leaves(texts: object, path: str = "") -> dict[str, object]:
+    """Every text by its dotted key; translations of the claims file apart."""
+    if path in TRANSLATIONS:
+        return {}
+    if isinstance(texts, Mapping):
+        found: dict[str, object] = {}
+        for key, value in texts.items():
+            found |= leaves(value, f"{path}.{key}".lstrip("."))
+        return found
+    if isinstance(texts, list) and texts and isinstance(texts[0], Mapping):
+        return leaves(dict(enumerate(texts)), path)
+    return {path: texts}
+
+
+def quoted(text: object) -> set[str]:
+    return {name for _, name, _, _ in string.Formatter().parse(str(text)) if name is not None}
+
+
+def terms(text: object) -> set[str]:
+    """Words that a text leads to."""
+    return set(re.findall(r"\]\((#[\w-]+)\)", str(text)))
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_a_language_has_every_text_and_nothing_empty(language):
+    english, other = leaves(read_texts("en")), leaves(read_texts(language))
+    assert sorted(english) == sorted(other)
+    for key, text in other.items():
+        assert text not in ("", []), f"{language}: {key} is empty"
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_a_language_quotes_the_same_values(language):
+    english, other = leaves(read_texts("en")), leaves(read_texts(language))
+    for key, text in english.items():
+        assert quoted(other[key]) == quoted(text), f"{language}: {key}"
+        if isinstance(text, list):
+            assert other[key] == text, f"{language}: {key} is a list of keys"
+
+
+@pytest.mark.parametrize("language", languages())
+def test_terms_lead_to_words_that_are_explained(language):
+    texts = read_texts(language)
+    for key, text in leaves(texts).items():
+        for address in terms(text):
+            if address.startswith("#word-"):
+                assert address.removeprefix("#word-") in texts["words"], f"{language}: {key} leads to {address}"
+
+
+def test_files_of_a_language_are_those_of_english():
+    names = {path.name for path in (TEXTS / "en").iterdir()}
+    for language in OTHERS:
+        assert {path.name for path in (TEXTS / language).iterdir()} == names, language
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_every_published_reading_is_translated(language):
+    readings = yaml.safe_load((ROOT / "config" / "claims.yaml").read_text(encoding="utf-8"))["claims"]
+    claims = read_texts(language)["claims"]
+    assert {reading["id"] for reading in readings} == set(claims["titles"])
+    noted = {reading["id"] for reading in readings if "note" in reading or reading["comparable"] is not True}
+    assert noted == set(claims["notes"])
+    for reading in readings:
+        numbers = re.findall(r"\d+(?:\.\d+)?", reading["title"])
+        missing = [one for one in numbers if one not in claims["titles"][reading["id"]].replace("万", "")]
+        assert not missing or reading["id"].startswith("parameters"), (reading["id"], missing)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> Made:
+    return make(tmp_path_factory.mktemp("results") / "study", (1, 2))
+
+
+def in_chinese(made: Made) -> dict:
+    return {**made.about, "config": {**made.about["config"], "report": {"language": "zh"}}}
+
+
+def pdf_text(path: Path) -> str:
+    if not shutil.which("pdftotext"):
+        pytest.skip("pdftotext (poppler-utils) is not installed")
+    run = {"capture_output": True, "text": True, "encoding": "utf-8", "check": True}
+    return subprocess.run(["pdftotext", str(path), "-"], **run).stdout
+
+
+def test_the_page_in_chinese_is_chinese_and_its_english_figures_are_named(made, tmp_path):
+    page.render(made.results, made.figures, in_chinese(made), tmp_path / "index.html")
+    text = (tmp_path / "index.html").read_text(encoding="utf-8")
+    said = Reader(text).said
+    assert '<html lang="zh-CN">' in text and "推测解码，以实测定论" in said and "已发表的读数" in said
+    assert "插图里的文字是英文" in said, "the fixture's figures were drawn in English"
+    left = [word for word in ("reproduced", "whole interval", "Rule:", "Questions", "speed-up") if word in said]
+    assert left == [], "English words are left"
+    assert not re.search(r"\{\w+\}", said)
+
+
+def test_figures_and_paper_in_chinese_with_a_font_of_the_machine(made, tmp_path):
+    if fonts.for_figures("zh") is None:
+        pytest.skip("no font with Chinese letters on this machine (fonts-noto-cjk has one)")
+    assert draw_all(made.results, tmp_path / "figures", "zh") == "zh"
+    for name in ("index.html", "report.pdf", "again.pdf"):
+        (page if name == "index.html" else paper).render(
+            made.results, tmp_path / "figures", in_chinese(made), tmp_path / name
+        )
+    assert "插图里的文字是英文" not in (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert (tmp_path / "report.pdf").read_bytes() == (tmp_path / "again.pdf").read_bytes()
+    said = pdf_text(tmp_path / "report.pdf")
+    for word in ("推测解码", "草稿模型", "接受率", "奖励词元"):
+        assert word in said.replace("\n", ""), word
+    assert "\ufffd" not in said and "\u25a1" not in said
+    lines = subprocess.run(["pdffonts", str(tmp_path / "report.pdf")], capture_output=True, text=True, check=True)
+    listed = lines.stdout.splitlines()[2:]
+    assert listed and all(line.split()[-5] == "yes" for line in listed), "a font is not embedded"
+
+
+def test_without_a_font_figures_and_paper_are_english_and_say_so(made, tmp_path, monkeypatch):
+    monkeypatch.setattr(fonts, "_of_the_machine", tuple)
+    assert draw_all(made.results, tmp_path / "figures", "zh") == "en"
+    paper.render(made.results, tmp_path / "figures", in_chinese(made), tmp_path / "report.pdf")
+    said = " ".join(pdf_text(tmp_path / "report.pdf").split())
+    assert "Speculative decoding, settled by measurement" in said
+    assert "This paper is in English: no font with Chinese letters was found" in said and "\ufffd" not in said
+
+
+def test_a_chinese_corpus_is_printed_in_an_english_paper(tmp_path):
+    found = make(tmp_path / "study", (1,), corpus_tail="汉字 ")
+    found.page(tmp_path)
+    assert "汉字" in (tmp_path / "index.html").read_text(encoding="utf-8")
+    paper.render(found.results, found.figures, found.about, tmp_path / "report.pdf")
+    said = pdf_text(tmp_path / "report.pdf")
+    if fonts.for_paper() is None:
+        assert "\ufffd" in said and "Characters that the fonts of this paper lack" in " ".join(said.split())
+    else:
+        assert "汉字" in said and "\ufffd" not in said
