@@ -38,8 +38,8 @@ const written = (value) => (/[",\r\n]/.test(value) ? `"${value.replaceAll('"', '
 function everything() {
   const lines = ["table,row,column,value"];
   for (const link of document.querySelectorAll("a[data-table]")) {
-    const bytes = Uint8Array.from(atob(link.href.split(",")[1]), (one) => one.charCodeAt(0));
-    const [head, ...body] = parse(new TextDecoder().decode(bytes));
+    const address = link.getAttribute("href");
+    const [head, ...body] = parse(decodeURIComponent(address.slice(address.indexOf(",") + 1)));
     body.forEach((row, number) => row.forEach((value, place) => {
       lines.push([link.dataset.table, String(number + 1), head[place], value].map(written).join());
     }));
@@ -50,7 +50,7 @@ function everything() {
 // A figure by itself: the letters that figures share go in, the page's colours become those of a light ground.
 function standalone(svg) {
   const copy = svg.cloneNode(true);
-  const letters = new Set([...copy.querySelectorAll("use")].map((use) => use.getAttribute("xlink:href") ?? use.getAttribute("href")));
+  const letters = new Set([...copy.querySelectorAll("use")].map((use) => use.getAttribute("href")));
   const shared = document.createElementNS("http://www.w3.org/2000/svg", "defs");
   for (const address of letters) {
     const id = address.slice(1);

@@ -1,9 +1,9 @@
 """The report as one HTML file: no request to anywhere, complete without JavaScript, the same bytes each time."""
 
-import base64
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
@@ -18,12 +18,13 @@ from specledger.reporting.style import INK
 from specledger.reporting.svg import SHADES, inlined, with_shared_glyphs
 from specledger.reporting.wording import TEMPLATES
 
-MAX_EMBEDDED = 300_000  # bytes of CSV that the page carries; what is beyond is named by its path
+SAFE = ",;:/.-_()[]|!*=@+"  # what an address in a page may hold as it is
+MAX_EMBEDDED = 170_000  # bytes of CSV that the page carries; what is beyond is named by its path
 
 
 def data_url(content: bytes) -> str:
     """CSV bytes as an address that a link can download without any script."""
-    return "data:text/csv;charset=utf-8;base64," + base64.b64encode(content).decode("ascii")
+    return "data:text/csv;charset=utf-8," + quote(content, safe=SAFE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,8 +64,13 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         keep_trailing_newline=True,
     )
-    environment.filters |= {**FILTERS, "packed": packed}
+    environment.filters |= {**FILTERS, "packed": packed, "sortable": _sortable}
     return environment
+
+
+def _sortable(value: float | str) -> float | str:
+    """What a cell is sorted by, to seven digits: a page has thousands of them."""
+    return f"{value:.7g}" if isinstance(value, float) else value
 
 
 def _drawings(study: Study) -> dict[str, str]:

@@ -8,12 +8,14 @@ from specledger.reporting.style import DRAFTER, GRID, INK
 # The page has its own shade of each, lighter in the dark; the hue stays.
 SHADES = {GRID: "var(--figure-grid)", **{DRAFTER[name]: f"var(--{name})" for name in ("draft", "mtp", "ngram")}}
 PATHS = re.compile(r'(?<=\s)d="[^"]+"')
+PLACES = re.compile(r'translate\([^)]*\)|\s(?:x|y|x1|x2|y1|y2|width|height)="[\d.]+"')
 LONG_DECIMALS = re.compile(r"\d+\.\d{3,}")
 
 
 def _shorter(match: re.Match) -> str:
-    """The path with its numbers to a hundredth of a point, finer than any screen."""
-    return LONG_DECIMALS.sub(lambda found: f"{float(found[0]):.2f}".rstrip("0").rstrip("."), match[0])
+    """Numbers to a twentieth of a point, finer than any screen, and lines of a path without their breaks."""
+    text = LONG_DECIMALS.sub(lambda found: f"{float(found[0]):.1f}".rstrip("0").rstrip("."), match[0])
+    return re.sub(r"\s*\n\s*", "", text)
 
 
 GLYPH = re.compile(r'<path id="([^"]+)" (d="[^"]*"(?: transform="[^"]*")?)/>')
@@ -47,6 +49,20 @@ def _without_glyphs(svg: str, prefix: str, outlines: dict[str, str]) -> str:
     return re.sub(rf'href="#{re.escape(prefix)}([^"]+)"', led, GLYPH.sub(taken, svg))
 
 
+def _without_bare_groups(body: str) -> str:
+    """The body without <g> elements that say nothing; matplotlib puts each shape into one."""
+    kept, bare, end = [], [], 0
+    for match in re.finditer(r"<g(\s[^>]*)?(?<!/)>|</g>", body):
+        kept.append(body[end : match.start()])
+        end = match.end()
+        if match[0] == "</g>":
+            kept.append("" if bare.pop() else match[0])
+        else:
+            bare.append(match[1] is None)
+            kept.append("" if bare[-1] else match[0])
+    return "".join(kept) + body[end:]
+
+
 def inlined(svg: str, prefix: str) -> str:
     """The <svg> element alone: ids made unique, the figures' ink and grid handed over to the page's colours.
 
@@ -59,6 +75,11 @@ def inlined(svg: str, prefix: str) -> str:
     body = re.sub(re.escape(INK), "currentColor", body, flags=re.IGNORECASE)
     for colour, shade in SHADES.items():
         body = re.sub(re.escape(colour), shade, body, flags=re.IGNORECASE)
+    led = set(re.findall(r'(?:href="|url\()#([^")]+)', body))
+    body = re.sub(r'\sid="([^"]+)"', lambda match: match[0] if match[1] in led else "", body)
     body = PATHS.sub(_shorter, body)
-    body = re.sub(r"\n\s*", "\n", body)
+    body = PLACES.sub(_shorter, body)
+    body = _without_bare_groups(body)
+    body = re.sub(r"<g/>|<defs>\s*</defs>", "", body).replace("xlink:href=", "href=")
+    body = re.sub(r"\s*\n\s*", "\n", body)
     return re.sub(r"<svg ", '<svg aria-hidden="true" focusable="false" ', body, count=1)

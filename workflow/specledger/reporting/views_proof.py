@@ -9,7 +9,7 @@ from specledger.reporting.tables import Row
 from specledger.reporting.views import columns, count, grouped, largest, named, num, plainly, view, yes_no
 from specledger.reporting.wording import Wording
 
-MOST_ROWS = 96
+MOST_ROWS = 60
 TESTS = ("1-gram", "TV", "2-gram", "3-gram", "acceptance", "accounting", "range")
 
 

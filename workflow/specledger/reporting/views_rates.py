@@ -9,7 +9,7 @@ from specledger.reporting.tables import Row, Table
 from specledger.reporting.views import columns, count, largest, named, num, plainly, view, with_interval
 from specledger.reporting.wording import Wording
 
-MOST_ROWS = 96
+MOST_ROWS = 60
 ENOUGH_TEXTS = 20  # below, a cluster t interval is apt to be too narrow
 
 
