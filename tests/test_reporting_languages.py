@@ -76,9 +76,9 @@ def test_files_of_a_language_are_those_of_english():
 
 @pytest.mark.parametrize("language", OTHERS)
 def test_every_published_reading_is_translated(language):
-    readings = yaml.safe_load((ROOT / "config" / "claims.yaml").read_text(encoding="utf-8"))["claims"]
-    claims = read_texts(language)["claims"]
-    assert {reading["id"] for reading in readings} == set(claims["titles"])
+    file = yaml.safe_load((ROOT / "config" / "claims.yaml").read_text(encoding="utf-8"))
+    readings, claims = file["claims"], read_texts(language)["claims"]
+    assert {entry["id"] for entry in (*readings, *file["goals"])} == set(claims["titles"])
     noted = {reading["id"] for reading in readings if "note" in reading or reading["comparable"] is not True}
     assert noted == set(claims["notes"])
     for reading in readings:

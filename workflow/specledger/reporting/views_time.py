@@ -10,6 +10,7 @@ from specledger.reporting.labels import PARTS
 from specledger.reporting.study import Study
 from specledger.reporting.tables import Row, Table
 from specledger.reporting.views import count, named, num, plainly, view, with_interval, yes_no
+from specledger.reporting.views_claims import phrase
 from specledger.reporting.wording import Wording
 
 TEXTUAL = frozenset(
@@ -175,12 +176,13 @@ def goals(study: Study, words: Wording) -> View:
     rows = []
     for row in study.tables["goals"].rows:
         name = words.name("goal_verdict", row["verdict"])
+        title = words.raw("claims.titles").get(row["goal"], row["title"])
         mark = VERDICT_MARKS.get(row["verdict"], "")
         spread = formats.interval(row["lo"], row["hi"], formats.reading)
         rows.append(
             (
                 Cell(text=f"{GLYPHS.get(row['verdict'], '?')} {name}", sort=name, mark=mark),
-                cell(row["title"], sort=row["title"], note=row["rule"] or ""),
+                cell(title, sort=title, note=phrase(words, row["rule"])),
                 cell(formats.reading(row["measured"]), sort=row["measured"], note=spread),
                 cell(row["interval"] or "", sort=row["interval"]),
             )
