@@ -19,7 +19,7 @@ from specledger.reporting.svg import SHADES, inlined, with_shared_glyphs
 from specledger.reporting.wording import TEMPLATES
 
 SAFE = ",;:/.-_()[]|!*=@+"  # what an address in a page may hold as it is
-MAX_EMBEDDED = 170_000  # bytes of CSV that the page carries; what is beyond is named by its path
+MOST_BYTES = 1_480_000  # of the page; tables that would go beyond are named by their paths
 
 
 def data_url(content: bytes) -> str:
@@ -37,18 +37,19 @@ class Link:
     path: str
 
 
-def links(downloads: tuple[Download, ...], results: Path) -> tuple[Link, ...]:
-    """The smallest tables first, as long as they fit; in the order of `downloads`."""
-    room, fitting = MAX_EMBEDDED, set()
-    for item in sorted(downloads, key=lambda item: (len(item.content), item.name)):
-        room -= len(item.content)
+def links(downloads: tuple[Download, ...], results: Path, room: int) -> tuple[Link, ...]:
+    """The smallest tables first, as long as their addresses fit into `room` bytes; in the order of `downloads`."""
+    urls = {item.name: data_url(item.content) for item in downloads}
+    fitting = set()
+    for name, url in sorted(urls.items(), key=lambda item: (len(item[1]), item[0])):
+        room -= len(url)
         if room >= 0:
-            fitting.add(item.name)
+            fitting.add(name)
     return tuple(
         Link(
             name=item.name,
             note=item.note,
-            url=data_url(item.content) if item.name in fitting else "",
+            url=urls[item.name] if item.name in fitting else "",
             path=f"{results.parent.name}/{results.name}/tables/{item.name}.csv",
         )
         for item in downloads
@@ -69,8 +70,8 @@ def _environment() -> Environment:
 
 
 def _sortable(value: float | str) -> float | str:
-    """What a cell is sorted by, to seven digits: a page has thousands of them."""
-    return f"{value:.7g}" if isinstance(value, float) else value
+    """What a cell is sorted by, to six digits: a page has thousands of them."""
+    return f"{value:.6g}" if isinstance(value, float) else value
 
 
 def _drawings(study: Study) -> dict[str, str]:
@@ -91,21 +92,21 @@ def render(results: Path, figures: Path, provenance: Mapping, output: Path) -> N
     """
     document, study = build(results, figures, provenance)
     glyphs, drawings = with_shared_glyphs(_drawings(study))
-    downloads = links(document.downloads, study.results)
-    text = (
-        _environment()
-        .get_template("index.html.j2")
-        .render(
-            document=document,
-            downloads=downloads,
-            whole=all(link.url for link in downloads),
-            glyphs=Markup(glyphs),
-            pictures={name: Markup(svg) for name, svg in drawings.items()},
-            english_figures=not document.lang.startswith(study.figures_language),
-            colours={"currentColor": INK, **{shade: colour for colour, shade in SHADES.items()}},
-            meanings={f"#word-{word.id}": word.plain for word in document.glossary},
-            style=Markup("\n").join(_files(("page.css", *STYLES))),
-            scripts=_files((*SCRIPTS, "takeaway.js")),
-        )
-    )
+    template = _environment().get_template("index.html.j2")
+    values = {
+        "document": document,
+        "glyphs": Markup(glyphs),
+        "pictures": {name: Markup(svg) for name, svg in drawings.items()},
+        "english_figures": not document.lang.startswith(study.figures_language),
+        "colours": {"currentColor": INK, **{shade: colour for colour, shade in SHADES.items()}},
+        "meanings": {f"#word-{word.id}": word.plain for word in document.glossary},
+        "style": Markup("\n").join(_files(("page.css", *STYLES))),
+        "scripts": _files((*SCRIPTS, "takeaway.js")),
+    }
+
+    def with_tables(room: int) -> str:
+        downloads = links(document.downloads, study.results, room)
+        return template.render(downloads=downloads, whole=all(link.url for link in downloads), **values)
+
+    text = with_tables(MOST_BYTES - len(with_tables(0).encode("utf-8")))
     write_text(Path(output), text)

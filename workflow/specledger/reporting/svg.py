@@ -9,6 +9,7 @@ from specledger.reporting.style import DRAFTER, GRID, INK
 SHADES = {GRID: "var(--figure-grid)", **{DRAFTER[name]: f"var(--{name})" for name in ("draft", "mtp", "ngram")}}
 PATHS = re.compile(r'(?<=\s)d="[^"]+"')
 PLACES = re.compile(r'translate\([^)]*\)|\s(?:x|y|x1|x2|y1|y2|width|height)="[\d.]+"')
+STYLE = re.compile(r'style="[^"]*"')
 LONG_DECIMALS = re.compile(r"\d+\.\d{3,}")
 
 
@@ -79,6 +80,9 @@ def inlined(svg: str, prefix: str) -> str:
     body = re.sub(r'\sid="([^"]+)"', lambda match: match[0] if match[1] in led else "", body)
     body = PATHS.sub(_shorter, body)
     body = PLACES.sub(_shorter, body)
+    body = STYLE.sub(
+        lambda match: match[0].replace("; stroke-linejoin: miter", "").replace(": ", ":").replace("; ", ";"), body
+    )
     body = _without_bare_groups(body)
     body = re.sub(r"<g/>|<defs>\s*</defs>", "", body).replace("xlink:href=", "href=")
     body = re.sub(r"\s*\n\s*", "\n", body)
