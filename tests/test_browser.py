@@ -1,9 +1,10 @@
 """The page in a real browser, offline: no error, no request, keyboard, downloads, accessibility in both themes."""
 
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
-from specledger.reporting import page
+from specledger.reporting import page, takeaway
 from specledger.reporting.figures import draw_all
 from synthetic import write_synthetic_study
 
@@ -136,3 +137,23 @@ def test_paper_shows_what_is_folded(visit):
     tab.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert tab.locator("details:not([open])").count() == 0
     assert not tab.locator(".contents").is_visible()
+
+
+def test_everything_in_one_file_is_what_python_makes_of_the_tables(visit, report):
+    tab = visit()
+    with tab.expect_download() as waiting:
+        tab.locator("button[data-whole]").click()
+    tables = [(name, (report.parent / "tables" / f"{name}.csv").read_bytes()) for name in takeaway.DOWNLOADS]
+    assert Path(waiting.value.path()).read_bytes() == takeaway.tidy(tables)
+
+
+def test_a_figure_taken_along_stands_alone(visit):
+    tab = visit()
+    with tab.expect_download() as waiting:
+        tab.locator("button[data-figure=wall_clock]").click()
+    text = Path(waiting.value.path()).read_text(encoding="utf-8")
+    found = ElementTree.fromstring(text)
+    ids = {element.get("id") for element in found.iter()}
+    led = {element.get("href")[1:] for element in found.iter() if (element.get("href") or "").startswith("#")}
+    assert led and led <= ids, "a letter is missing"
+    assert "var(" not in text and "currentColor" not in text
