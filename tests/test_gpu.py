@@ -3,7 +3,8 @@
 import pytest
 import torch
 from small import CPU, corpus_of, drafters_of, play, sizes, tiny_llama
-from specledger.decoding.compiled import CompiledJudge
+from specledger.decoding.compiled import CompiledDraft, CompiledJudge, CompiledMTP
+from specledger.decoding.counted import LookupDrafter
 from specledger.decoding.drafters import DraftModel, MTPDrafter
 from specledger.decoding.engines import engine
 from specledger.decoding.loops import autoregressive, speculative
@@ -22,7 +23,7 @@ pytestmark = [
 CONFIG = sizes(context=16)
 PROMPT = [3, 1, 4]
 INSIDE = CONFIG.context - len(PROMPT)
-METHODS = [("draft", 1), ("draft", 3), ("ngram", 3), ("mtp", 1)]
+METHODS = [("draft", 1), ("draft", 3), ("draft_dynamic", 3), ("ngram", 3), ("lookup", 3), ("mtp", 1)]
 
 
 @pytest.fixture(scope="module")
@@ -31,13 +32,16 @@ def cast():
     target = tiny_llama(CONFIG, seed=11).to("cuda")
     drafters = drafters_of(target)
     drafters["draft"] = DraftModel(model=drafters["draft"].model.to("cuda"))
+    drafters["draft_dynamic"] = DraftModel(model=drafters["draft"].model, name="draft_dynamic", threshold=0.3)
+    drafters["lookup"] = LookupDrafter(vocabulary=CONFIG.vocabulary, longest=4, shortest=1)
     drafters["mtp"] = MTPDrafter(target=target, mtp=drafters["mtp"].mtp.to("cuda"))
     return target, drafters
 
 
 def decode(cast, name, drafter, gamma, count, sampling, seed=0):
     target, drafters = cast
-    how = {"count": count, "engine": engine(name), "sampling": sampling, "uniforms": Uniforms(seed)}
+    executed = engine(name) if isinstance(name, str) else name
+    how = {"count": count, "engine": executed, "sampling": sampling, "uniforms": Uniforms(seed)}
     if drafter is None:
         return autoregressive(target, PROMPT, **how)
     return speculative(target, drafters[drafter], PROMPT, gamma=gamma, **how)
@@ -65,8 +69,9 @@ def test_engines_agree_inside_the_window(cast, drafter, gamma):
 
 @pytest.mark.parametrize(("drafter", "gamma"), [(None, 0), *METHODS])
 def test_captured_graphs_write_the_cached_text(cast, drafter, gamma):
+    executed = [engine("cached"), engine("compiled")]  # one of each: nothing of a text may reach the next
     for seed in range(3):
-        texts = [decode(cast, name, drafter, gamma, 60, Sampling(), seed).tokens for name in ("cached", "compiled")]
+        texts = [decode(cast, one, drafter, gamma, 60, Sampling(), seed).tokens for one in executed]
         assert texts[0] == texts[1]
 
 
@@ -86,19 +91,23 @@ def test_one_wait_a_round(cast, drafter, gamma, monkeypatch):
         torch.cuda.set_sync_debug_mode("error")
         return found
 
-    judge = CompiledJudge.judge
+    def without_waiting(method):
+        def watched(self, tokens, *rest):
+            # Prompts are read once a text, uncaptured.
+            if not getattr(self, "prompt_read", getattr(self, "known", None) is not None):
+                return method(self, tokens, *rest)
+            torch.cuda.set_sync_debug_mode("error")
+            try:
+                return method(self, tokens, *rest)
+            finally:
+                torch.cuda.set_sync_debug_mode("default")
 
-    def watched(self, tokens, *rest):
-        if not self.prompt_read:  # the prompt is read once, uncaptured
-            return judge(self, tokens, *rest)
-        torch.cuda.set_sync_debug_mode("error")
-        try:
-            return judge(self, tokens, *rest)
-        finally:
-            torch.cuda.set_sync_debug_mode("default")
+        return watched
 
     monkeypatch.setattr(torch.Tensor, "tolist", counted)
-    monkeypatch.setattr(CompiledJudge, "judge", watched)
+    monkeypatch.setattr(CompiledJudge, "judge", without_waiting(CompiledJudge.judge))
+    for kind in (CompiledDraft, CompiledMTP):
+        monkeypatch.setattr(kind, "propose", without_waiting(kind.propose))
     text = speculative(target, drafters[drafter], PROMPT, count=60, uniforms=Uniforms(1), **how)
     assert waits.count("cuda") == len(text.rounds)
 

@@ -44,35 +44,45 @@ def alone_on_the_machine(log):
 
 def run(options, log) -> None:
     settings, corpus, cast = measuring.begin(options)
-    sampling = Sampling(**settings["sampling"])
-    prompt = corpus.prompt.tolist()
-    machine = {"device": describe(cast.target.lm_head.weight.device), "threads": settings["threads"]}
     with alone_on_the_machine(log):
-        shared = {"count": settings["warmup_tokens"], "sampling": sampling, "seed": options.seed}
-        engines, told = usable_engines(cast, settings["engines"], settings["gammas"], prompt, log=log, **shared)
+        engines, left_out = usable_engines(cast, settings, corpus.prompt.tolist(), seed=options.seed, log=log)
         methods = methods_of(engines, settings["gammas"])
         texts, costs = timed(cast, engines, methods, corpus, settings, options.seed, log)
-    write_rows(options.output / "forwards.csv", [{"seed": options.seed, **row, **machine} for row in costs])
-    counted = [(method, row, text) for method, row, text in texts if method.counts]
-    write_rows(options.output / "runs.csv", [{**row, **machine} for _, row, _ in texts])
-    write_rows(options.output / "rounds.csv", [line for _, row, text in counted for line in round_rows(row, text)])
-    found = list(agreement_rows(cast, counted, prompt, count=settings["tokens"], sampling=sampling))
-    # Where no two engines share a rule of context, as without a compiler, there is nothing to compare.
-    path = options.output / "agreement.csv"
-    write_rows(path, found) if found else write_text(path, ",".join(AGREEMENT_COLUMNS) + "\n")
-    write_rows(options.output / "engines.csv", [{"seed": options.seed, **row} for row in told])
-    window = [executed for executed in engines if executed.context_rule == "window"]
-    apart = [row for executed in window for row in rounds_apart(cast, executed, prompt, settings, options.seed)]
-    path = options.output / "apart.csv"
-    write_rows(path, apart) if apart else write_text(path, ",".join(APART_COLUMNS) + "\n")
-    shown = next(executed for executed in reversed(engines) if not executed.static)
-    write_json(options.output / "sample.json", sample(cast, corpus, shown, sampling, options.seed))
+        write(options, settings, corpus, cast, engines, left_out, texts, costs)
     measuring.certify(options, settings, cast)
+
+
+def write(options, settings: dict, corpus, cast: Cast, engines: list, left_out: dict, texts: list, costs: list) -> None:
+    """Every file of the stage but its certificate."""
+    output, seed, prompt, sampling = options.output, options.seed, corpus.prompt.tolist(), sampling_of(settings)
+    machine = {"device": describe(cast.target.lm_head.weight.device), "threads": settings["threads"]}
+    write_rows(output / "forwards.csv", [{"seed": seed, **row, **machine} for row in costs])
+    counted = [(method, row, text) for method, row, text in texts if method.counts]
+    write_rows(output / "runs.csv", [{**row, **machine} for _, row, _ in texts])
+    write_rows(output / "rounds.csv", [line for _, row, text in counted for line in round_rows(row, text)])
+    # Where no two engines share a rule of context, as without a compiler, there is nothing to compare.
+    found = agreement_rows(cast, counted, prompt, count=settings["tokens"], sampling=sampling)
+    write_some(output / "agreement.csv", list(found), AGREEMENT_COLUMNS)
+    write_rows(output / "engines.csv", [{"seed": seed, **row} for row in engine_rows(settings, engines, left_out)])
+    window = [executed for executed in engines if executed.context_rule == "window"]
+    apart = [row for executed in window for row in rounds_apart(cast, executed, prompt, settings, seed)]
+    write_some(output / "apart.csv", apart, APART_COLUMNS)
+    shown = next(executed for executed in reversed(engines) if not executed.static)
+    write_json(output / "sample.json", sample(cast, corpus, shown, sampling, seed))
+
+
+def write_some(path: Path, rows: list[dict], columns: list[str]) -> None:
+    """The rows, or the columns alone where there are none."""
+    write_rows(path, rows) if rows else write_text(path, ",".join(columns) + "\n")
+
+
+def sampling_of(settings: dict) -> Sampling:
+    return Sampling(**settings["sampling"])
 
 
 def timed(cast: Cast, engines: list, methods: list[Method], corpus, settings: dict, seed: int, log) -> tuple:
     """Every text of the sweep, with its method and its row, and the costs of the pieces, block by block."""
-    sampling, total = Sampling(**settings["sampling"]), len(methods) * settings["repeats"]
+    sampling, total = sampling_of(settings), len(methods) * settings["repeats"]
     pieces: list[dict] = []
 
     def costs(repeat: int) -> None:
@@ -90,33 +100,47 @@ def timed(cast: Cast, engines: list, methods: list[Method], corpus, settings: di
 
 def rounds_apart(cast: Cast, executed, prompt: list[int], settings: dict, seed: int):
     """Rounds of texts that were not timed: what the cost model predicts the timed ones of this engine from."""
-    size = {"texts": settings["repeats"], "tokens": settings["tokens"], "sampling": Sampling(**settings["sampling"])}
+    size = {"texts": settings["repeats"], "tokens": settings["tokens"], "sampling": sampling_of(settings)}
     return chosen_rounds(cast, settings["gammas"], prompt, executed, seed=seed, after_each=lambda: None, **size)
 
 
-def usable_engines(
-    cast: Cast, names: list[str], gammas: dict, prompt: list[int], *, log, **warming
-) -> tuple[list, list[dict]]:
-    """The engines that run here, warm, and a row on each; one that can't be compiled is told of and left out."""
-    found, rows = [], []
-    for name in names:
-        executed, why = engine(name), None
+def usable_engines(cast: Cast, settings: dict, prompt: list[int], *, seed: int, log) -> tuple[list, dict[str, str]]:
+    """The engines that run here, warm, and why the others don't; what can't be compiled is told of and left out."""
+    found, left_out = [], {}
+    widest = 1 + max(gamma for gammas in settings["gammas"].values() for gamma in gammas)
+    longest = max(len(prompt) + settings["tokens"], (1 + COST_PLACES) * cast.target.config.context + widest)
+    warming = {"count": settings["warmup_tokens"], "sampling": sampling_of(settings), "seed": seed}
+    for name in settings["engines"]:
+        executed, why = engine(name, longest=longest), None
         if executed.static:
             why = not_compiled(cast.target.lm_head.weight.device)
             if why is None:
                 log.say(f"sweep: compiling for engine {name}; its seconds are counted apart")
         if why is None:
             try:
-                warm_up(cast, methods_of([executed], gammas), prompt, **warming)
+                warm_up(cast, methods_of([executed], settings["gammas"]), prompt, **warming)
             except NotCompiled as error:
                 why = str(error)
         if why is None:
             found.append(executed)
         else:
+            left_out[name] = why
             log.say(f"sweep: engine {name} is left out: {why}")
-        compile_s = executed.compile_s if executed.static else 0.0
-        rows.append({"engine": name, "available": why is None, "why": why, "compile_s": compile_s})
-    return found, rows
+    return found, left_out
+
+
+def engine_rows(settings: dict, engines: list, left_out: dict[str, str]) -> list[dict]:
+    """One row per engine that was asked for: is it there, why not, and the seconds that it compiled for."""
+    compile_s = {executed.name: executed.compile_s for executed in engines if executed.static}
+    return [
+        {
+            "engine": name,
+            "available": name not in left_out,
+            "why": left_out.get(name),
+            "compile_s": compile_s.get(name, 0.0),
+        }
+        for name in settings["engines"]
+    ]
 
 
 def sample(cast, corpus, executed, sampling: Sampling, seed: int) -> dict:

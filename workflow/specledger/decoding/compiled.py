@@ -73,7 +73,9 @@ class CompiledEngine:
     context_rule = "sliding"
     static = True
 
-    def __init__(self) -> None:
+    def __init__(self, longest: int = 0) -> None:
+        """`longest`: tokens of the longest text to come, so that what is compiled for one text serves all."""
+        self.longest = longest
         self.seats: dict[tuple, Seat] = {}
         self.places: dict[tuple, Place] = {}
         self.place: Place | None = None
@@ -89,7 +91,7 @@ class CompiledEngine:
         device, key = target.lm_head.weight.device, (id(target), gamma)
         if key not in self.places:
             self.places[key] = Place.make(gamma, target.config.vocabulary, device)
-        self.place, self.positions = self.places[key], _positions(capacity + gamma + 1)
+        self.place, self.positions = self.places[key], _positions(max(self.longest, capacity) + gamma + 1)
         build = plain_step if gamma == 0 else verdict_step
         seat = self._seat(("judge",), target, lambda ring: build(target, ring, sampling), sampling, (2, 1 + gamma))
         return CompiledJudge(target, seat, self.place)
@@ -114,7 +116,7 @@ class CompiledEngine:
         layers: int | None = None,
     ) -> Seat:
         """The seat of a step; models are told by identity, and the step keeps them alive."""
-        key = (*kind, id(model), sampling, self.place.gamma, self.positions)
+        key = (*kind, id(model), id(self.place), sampling, self.positions)
         if key not in self.seats:
             device, widest = model.lm_head.weight.device, max(self.place.gamma + 2, CHUNK)
             layers = layers or model.config.layers

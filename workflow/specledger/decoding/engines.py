@@ -136,12 +136,15 @@ class Engine:
         return CachedMTPSession(target, mtp, capacity)
 
 
-def engine(name: str):
-    """The engine of that name: an `Engine`, or a `CompiledEngine`, which keeps what it compiled."""
+def engine(name: str, *, longest: int = 0):
+    """The engine of that name: an `Engine`, or a `CompiledEngine`, which keeps what it compiled.
+
+    `longest`: tokens of the longest text to come; a `CompiledEngine` then compiles nothing twice.
+    """
     if name not in CONTEXT_RULES:
         raise ValueError(f"engine must be one of {', '.join(CONTEXT_RULES)}, got {name}")
     if name in EAGER:
         return Engine(name=name)
     from specledger.decoding.compiled import CompiledEngine
 
-    return CompiledEngine()
+    return CompiledEngine(longest)

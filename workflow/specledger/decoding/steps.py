@@ -58,14 +58,24 @@ def compiled(function: Callable, tensors: tuple[Tensor, ...]) -> Callable:
     try:
         ahead = torch.compile(function, fullgraph=True, dynamic=False, options=OPTIONS).aot_compile((tensors, {}))
     except Exception as error:
-        what = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
-        raise NotCompiled(f"engine compiled: the compiler failed ({what})") from error
+        raise NotCompiled(f"engine compiled: the compiler failed ({_first_line(error)})") from error
     ahead.disable_guard_check()
     return ahead
 
 
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+
+
 def captured(function: Callable, tensors: tuple[Tensor, ...]) -> Callable:
     """`function` as a CUDA graph over these very tensors: one launch for all its kernels, no wait."""
+    try:
+        return _capture(function, tensors)
+    except RuntimeError as error:
+        raise NotCompiled(f"engine compiled: no CUDA graph could be captured ({_first_line(error)})") from error
+
+
+def _capture(function: Callable, tensors: tuple[Tensor, ...]) -> Callable:
     side = torch.cuda.Stream(tensors[0].device)
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
@@ -75,8 +85,10 @@ def captured(function: Callable, tensors: tuple[Tensor, ...]) -> Callable:
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         outputs = function(*tensors)
+    places = [tensor.data_ptr() for tensor in tensors]
 
     def replay(*same: Tensor):
+        assert [tensor.data_ptr() for tensor in same] == places, "a graph reads the tensors that it was captured with"
         graph.replay()
         return outputs
 

@@ -47,6 +47,8 @@ def _nucleus(probs: Tensor, top_p: float) -> Tensor:
 def draw(weights_V: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor]:
     """Inverse-CDF draw of one token [] from weights [V] and a uniform [], and their total []."""
     cumulative_V = weights_V.cumsum(dim=-1)
+    if weights_V.device.type == "cuda":  # sums in parallel may give a symbol without weight a sliver
+        cumulative_V = torch.where(weights_V > 0, cumulative_V, 0.0).cummax(dim=-1).values
     total = cumulative_V[-1]
     token = (cumulative_V <= uniform * total).sum()
     return torch.minimum(token, (cumulative_V < total).sum()), total

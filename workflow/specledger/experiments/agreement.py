@@ -115,11 +115,14 @@ def to_nearest_cut(weights_V: np.ndarray, uniform: float) -> float:
 
 def margin(
     cast: Cast, method: Method, prompt: list[int], place: int, *, count: int, sampling: Sampling, uniforms: Uniforms
-) -> float:
+) -> float | None:
     """How near the nearest decision of the round that wrote token `place` came to falling the other way.
 
-    `method` is the reference, of an eager engine; its text is decoded once more, watched.
+    `method` is the reference, of an eager engine; its text is decoded once more, watched. Greedy: what lies between
+    the target's two likeliest symbols. None under top-k or top-p, where a cut may move with a rounding.
     """
+    if sampling.temperature and (sampling.top_k is not None or sampling.top_p is not None):
+        return None
     engine = Watched(honest=method.engine, target=cast.target)
     streams = [Recorded(generator) for generator in (uniforms.draft, uniforms.accept, uniforms.extra)]
     uniforms.draft, uniforms.accept, uniforms.extra = streams
@@ -128,10 +131,13 @@ def margin(
     again = Method(engine=engine, drafter=method.drafter, gamma=method.gamma)
     text = again.decode(watched, prompt, count=count, sampling=sampling, uniforms=uniforms)
     number = round_of(text, place)
+    if sampling.temperature == 0:
+        two_G2 = np.sort(distribution(engine.logits[number], Sampling()), axis=-1)[:, -2:]
+        return float((two_G2[:, 1] - two_G2[:, 0]).min())
     p_GV, extra = distribution(engine.logits[number], sampling), float(streams[2].given[number][0])
     if drafter is None:
         return to_nearest_cut(p_GV[0], extra)
-    # A draft that proposed nothing drew nothing.
+    # What proposed nothing drew nothing that counts.
     before = sum(1 for proposal in drafter.proposals[:number] if proposal.tokens)
     drawn_G = streams[0].given[before] if before < len(streams[0].given) else np.empty(0)
     return _of_round(

@@ -2,8 +2,9 @@
 
 `forward`: one target forward over gamma + 1 new positions (compiled: with its distributions, verdict and draw).
 `propose`: a drafter's whole proposal. `round`: both, with all that lies between; plain decoding: one token.
-They are measured once a block of texts, each block after another piece of text, so that what slows the machine
-for a while slows both.
+They are measured once a block of texts, after a text of one of a few lengths in turn, so that what slows the
+machine for a while slows both. A proposal is repeated without a verdict between: on a GPU its uniforms may then be
+overwritten while they are read, which changes what is proposed and not what it costs.
 """
 
 from collections.abc import Callable, Iterable, Iterator

@@ -41,7 +41,11 @@ def prepare(name: str, threads: int):
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     torch.use_deterministic_algorithms(True, warn_only=True)
     torch.utils.deterministic.fill_uninitialized_memory = False  # costs 3% of a step; nothing reads it unwritten
-    return torch.device(resolve(name))
+    device = torch.device(resolve(name))
+    if device.type == "cuda":
+        # Graphs are captured and events recorded on the current device, whatever device the tensors are on.
+        torch.cuda.set_device(device.index or 0)
+    return device
 
 
 def describe(device) -> str:
