@@ -67,7 +67,7 @@ class Study:
 
     def corpus(self) -> Corpus:
         record = read_json(self.results / "corpus" / "corpus.json")
-        return Corpus.load(self.results / "corpus" / "text.txt", record)
+        return Corpus.load(self.results / "corpus" / "text.txt", record, self.config["corpus"]["prompt"])
 
     def settings(self, **more) -> str:
         """What a certificate says of how a benchmark was run."""

@@ -117,6 +117,13 @@ def test_gamma_at_the_end_of_its_range():
         assert len(decode(name, "draft", 15, 40).tokens) == 40
 
 
+@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize(("drafter", "gamma"), [(None, 0), ("ngram", 2)])
+def test_a_text_begins_with_a_prompt(name, drafter, gamma):
+    with pytest.raises(ValueError, match="prompt must hold at least 1 token, got 0"):
+        decode(name, drafter, gamma, 3, prompt=[])
+
+
 def test_unknown_engine():
     with pytest.raises(ValueError, match="engine must be one of recompute, cached, compiled, got turbo"):
         engine("turbo")

@@ -29,7 +29,7 @@ def autoregressive(
 ) -> Generated:
     """Decode `count` tokens after `prompt`, one target forward each; `clocked` False reads no clocks in between."""
     clock = Clock(target.lm_head.weight.device, clocked)
-    tokens = [int(token) for token in prompt]
+    tokens = prompted(prompt)
     judging = open_judge(engine, target, sampling, len(tokens) + count, gamma=0)
     for _ in range(count):
         tokens.append(judging.sample(tokens, uniforms, clock))
@@ -55,11 +55,11 @@ def speculative(
     """Decode `count` tokens after `prompt` in rounds of at most `gamma` proposals.
 
     The last rounds propose fewer, so that exactly `count` tokens come out and every accepted one
-    is emitted. Raises ValueError where gamma is out of the drafter's or the context's range.
+    is emitted. Raises ValueError where gamma is out of the drafter's or the context's range, and for no prompt.
     """
     check_gamma(gamma, drafter, target.config.context)
     clock = Clock(target.lm_head.weight.device, clocked)
-    tokens, rounds = [int(token) for token in prompt], []
+    tokens, rounds = prompted(prompt), []
     end = len(tokens) + count
     judging = open_judge(engine, target, sampling, end, gamma=gamma)
     drafting = drafter.open(engine, sampling, end)
@@ -76,6 +76,13 @@ def speculative(
     wall_s, phase_s = clock.stop()
     rounds = [done._replace(accept_probs=tuple(map(float, done.accept_probs))) for done in rounds]
     return Generated(tokens=tokens[len(prompt) :], rounds=rounds, wall_s=wall_s, phase_s=phase_s)
+
+
+def prompted(prompt: Sequence[int]) -> list[int]:
+    """The prompt's tokens; ValueError where there are none, since a forward needs one to go on from."""
+    if not len(prompt):
+        raise ValueError("prompt must hold at least 1 token, got 0")
+    return [int(token) for token in prompt]
 
 
 def open_judge(engine: Engine, target: Llama, sampling: Sampling, capacity: int, *, gamma: int):
