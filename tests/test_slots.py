@@ -1,12 +1,16 @@
 """Which GPU a job takes: a free one of its own, as long as there is one. No GPU is needed for it."""
 
+import argparse
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import torch
+from specledger.commands import run
 from specledger.foundation import slots
+from specledger.foundation.errors import UserError
 from specledger.foundation.slots import gpu_of_its_own
 
 HOLD = (
@@ -82,3 +86,61 @@ def test_the_driver_says_how_many_there_are(monkeypatch, tmp_path):
         (tmp_path / name).mkdir()
     with gpu_of_its_own("auto", pytest.fail) as found:
         assert found == "0" and os.environ["CUDA_VISIBLE_DEVICES"] == "0"
+
+
+def driven(monkeypatch, folder: Path, *, built: bool, seen: int) -> None:
+    """A driver with two GPUs, and how many PyTorch sees of the one that was taken."""
+    for name in ("0000:01:00.0", "0000:02:00.0"):
+        (folder / "driver" / name).mkdir(parents=True)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setattr(slots, "DRIVER", folder / "driver")
+    monkeypatch.setattr(slots, "cuda_count", lambda: seen)
+    monkeypatch.setattr(torch.backends.cuda, "is_built", lambda: built)
+
+
+def main_of(stage: str, monkeypatch) -> tuple[int, list]:
+    """The exit code of a stage, and which GPUs it saw."""
+    seen = []
+    stage = argparse.Namespace(stage=stage, settings='{"device": "auto"}', log=None)
+    stage.run = lambda options, log: seen.append(os.environ.get("CUDA_VISIBLE_DEVICES"))
+    monkeypatch.setattr(run, "parse", lambda arguments: stage)
+    return run.main([]), seen
+
+
+@pytest.mark.parametrize(
+    ("stage", "seen"), [("sweep", "0"), ("train", "0"), ("page", None), ("paper", None), ("tables", None)]
+)
+def test_only_stages_that_compute_take_a_gpu(stage, seen, monkeypatch, tmp_path):
+    driven(monkeypatch, tmp_path, built=True, seen=1)
+    assert main_of(stage, monkeypatch) == (0, [seen])
+
+
+def test_every_stage_with_a_device_computes():
+    computing = [name for name in run.STAGES if "prepare(" in code_of(name) or "measuring" in code_of(name)]
+    assert set(computing) == run.COMPUTING
+
+
+def code_of(stage: str) -> str:
+    return (Path(run.__file__).parent / f"{stage}.py").read_text(encoding="utf-8")
+
+
+def test_a_gpu_that_pytorch_does_not_see_is_one_line(monkeypatch, tmp_path, capsys):
+    driven(monkeypatch, tmp_path, built=True, seen=0)
+    assert main_of("sweep", monkeypatch) == (1, [])
+    said = capsys.readouterr().err
+    assert said.startswith("specledger sweep: GPU 0 was taken for this job, and PyTorch sees no GPU there; set CUDA_")
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize(("built", "seen"), [(True, 1), (False, 0)])
+def test_a_pytorch_without_cuda_computes_on_the_cpu_as_it_said(built, seen, monkeypatch, tmp_path):
+    driven(monkeypatch, tmp_path, built=built, seen=seen)
+    slots.check_seen("0")
+
+
+def test_a_list_of_gpus_on_a_machine_without_any_is_no_error(monkeypatch, tmp_path):
+    driven(monkeypatch, tmp_path, built=True, seen=0)
+    with pytest.raises(UserError, match="GPU 1 was taken"):
+        slots.check_seen("1")
+    monkeypatch.setattr(slots, "DRIVER", tmp_path / "absent")
+    slots.check_seen("1")

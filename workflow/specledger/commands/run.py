@@ -9,7 +9,7 @@ from pathlib import Path
 
 from specledger.foundation.errors import UserError
 from specledger.foundation.progress import Log
-from specledger.foundation.slots import gpu_of_its_own
+from specledger.foundation.slots import check_seen, gpu_of_its_own
 
 STAGES = (
     "corpus",
@@ -25,6 +25,7 @@ STAGES = (
     "page",
     "paper",
 )
+COMPUTING = frozenset({"train", "checks", "acceptance", "sequences", "controls", "sweep"})  # these take a GPU
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
@@ -49,7 +50,10 @@ def main(arguments: list[str]) -> int:
     options = parse(arguments)
     log = Log(options.log)
     try:
-        with gpu_of_its_own(json.loads(options.settings).get("device", "cpu"), log.say):
+        device = json.loads(options.settings)["device"] if options.stage in COMPUTING else "cpu"
+        with gpu_of_its_own(device, log.say) as gpu:
+            if gpu is not None:
+                check_seen(gpu)
             options.run(options, log)
     except KeyboardInterrupt:
         log.write(traceback.format_exc())

@@ -11,6 +11,9 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from specledger.foundation.devices import cuda_count
+from specledger.foundation.errors import UserError
+
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 DRIVER = Path("/proc/driver/nvidia/gpus")
 
@@ -19,9 +22,14 @@ def visible_gpus() -> list[str]:
     """The names of the GPUs that this process may use, as CUDA_VISIBLE_DEVICES takes them."""
     if VISIBLE in os.environ:
         return [name.strip() for name in os.environ[VISIBLE].split(",") if name.strip()]
+    return [str(index) for index in range(_driven())]
+
+
+def _driven() -> int:
+    """How many GPUs the driver knows."""
     with contextlib.suppress(OSError):
-        return [str(index) for index, _ in enumerate(DRIVER.iterdir())]
-    return []
+        return sum(1 for _ in DRIVER.iterdir())
+    return 0
 
 
 @contextlib.contextmanager
@@ -46,6 +54,22 @@ def gpu_of_its_own(device: str, say: Callable[[str], None]) -> Iterator[str | No
             yield taken
         finally:
             os.environ.update({VISIBLE: before}) if before is not None else os.environ.pop(VISIBLE)
+
+
+def check_seen(gpu: str) -> None:
+    """UserError where the driver has GPUs and PyTorch is made for them, but doesn't see the one that was taken.
+
+    `device: auto` would compute on the CPU then: a container may show the driver's GPUs and have only some of them.
+    """
+    if not _driven():
+        return
+    import torch
+
+    if torch.backends.cuda.is_built() and not cuda_count():
+        raise UserError(
+            f"GPU {gpu} was taken for this job, and PyTorch sees no GPU there; set {VISIBLE} to those that it may use, "
+            "or device: cpu"
+        )
 
 
 def _hold(gpu: str, held: contextlib.ExitStack) -> bool:
