@@ -3,7 +3,7 @@
 import argparse
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,11 +12,11 @@ import yaml
 from specledger.corpus.text import Corpus
 from specledger.foundation import config as configuration
 from specledger.foundation.errors import UserError
-from specledger.foundation.records import read_json
+from specledger.foundation.records import read_json, sum_of, weights_of
+from specledger.statistics.paired import paired_log_interval
 
 ROOT = Path(__file__).resolve().parents[1]
-LEVEL, RESAMPLES = 0.95, 9999
-METHOD = "median over blocks; 95% percentile bootstrap over blocks (ratios: log ratios of the pairs of a block)"
+METHOD = "median of logs over blocks (ratios: of pairs); 95% t interval with the bootstrap's standard deviation"
 
 
 def arguments(description: str, **defaults) -> argparse.ArgumentParser:
@@ -37,9 +37,21 @@ def _over(below: dict, above: dict) -> dict:
 
 def _read_yaml(path: Path) -> dict:
     try:
-        return yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+        found = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise UserError(f"{path}: can't be read as YAML ({' '.join(str(error).split())})") from None
+    if not isinstance(found, dict):
+        raise UserError(f"{path}: holds no keys; config/config.yaml shows what a configuration looks like")
+    return found
+
+
+def configured(files: Iterable[Path]) -> dict:
+    """The study's configuration with `files` laid over it in turn; UserError in one line for the first fault."""
+    config = _read_yaml(ROOT / "config" / "config.yaml")
+    for path in files:
+        config = _over(config, _read_yaml(path))
+    configuration.validate(config)
+    return config
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,10 +65,7 @@ class Study:
     @classmethod
     def of(cls, options) -> "Study":
         """The study that the arguments name; UserError where it, or its corpus, isn't there."""
-        config = _read_yaml(ROOT / "config" / "config.yaml")
-        if options.configfile is not None:
-            config = _over(config, _read_yaml(options.configfile))
-        configuration.validate(config)
+        config = configured([] if options.configfile is None else [options.configfile])
         if options.blocks < 2:
             raise UserError(f"--blocks: {options.blocks}; must be at least 2, else nothing has an interval")
         results = options.results or Path("results") / config["study"]
@@ -69,27 +78,26 @@ class Study:
         record = read_json(self.results / "corpus" / "corpus.json")
         return Corpus.load(self.results / "corpus" / "text.txt", record, self.config["corpus"]["prompt"])
 
+    def weights(self) -> dict[str, str]:
+        """The sums of what the models of the seed are made of, for a certificate."""
+        folders = {model: self.results / "models" / model / str(self.seed) for model in ("mtp", "draft")}
+        sums = {model: sum_of(*weights_of(folder)) for model, folder in folders.items()}
+        return sums | {"ngram": sum_of(self.results / "ngram" / "ngram.safetensors")}
+
     def settings(self, **more) -> str:
         """What a certificate says of how a benchmark was run."""
         return json.dumps({"study": self.config["study"], "seed": self.seed, **more}, sort_keys=True)
 
 
-def _bootstrap(values_N: np.ndarray) -> tuple[float, float, float]:
-    """The median of values [N] and its interval."""
-    generator = np.random.default_rng(0)
-    medians_R = np.median(generator.choice(values_N, size=(RESAMPLES, len(values_N))), axis=1)
-    lo, hi = np.quantile(medians_R, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return float(np.median(values_N)), float(lo), float(hi)
-
-
 def median(values: list[float]) -> tuple[float, float, float]:
-    return _bootstrap(np.array(values))
+    """exp of the median log of positive values, and its interval."""
+    found = paired_log_interval([np.log(values)])
+    return found.mean, found.lo, found.hi
 
 
 def paired_ratio(numerators: list[float], denominators: list[float]) -> tuple[float, float, float]:
     """exp of the median log ratio of pairs, and its interval."""
-    middle, lo, hi = np.exp(_bootstrap(np.log(np.array(numerators) / np.array(denominators))))
-    return float(middle), float(lo), float(hi)
+    return median(np.divide(numerators, denominators).tolist())
 
 
 def spread(name: str, three: tuple[float, float, float]) -> dict:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pandas as pd
 import yaml
+from common import configured
 from snakemake.api import SnakemakeApi
 from snakemake.settings.types import ConfigSettings, DAGSettings, OutputSettings, Quietness, ResourceSettings
 from specledger.foundation.errors import UserError
@@ -110,14 +111,19 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, help="how many seeds; those of the configuration if left out")
     parser.add_argument("--overhead", type=float, default=0.0, help="seconds that starting a job adds")
     options = parser.parse_args()
+    try:
+        configured(options.configfile)  # Snakemake would say with a traceback what is wrong with a file
+        simulate(options)
+    except UserError as error:
+        raise SystemExit(f"makespan: {error}") from None
+
+
+def simulate(options: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as folder:
         more = Path(folder) / "seeds.yaml"
         more.write_text(yaml.safe_dump({"seeds": list(range(1, options.seeds + 1))} if options.seeds else {}))
         jobs = graph(ROOT / "Snakefile", [path.resolve() for path in options.configfile] + [more])
-    try:
-        seconds = {name: found + options.overhead for name, found in measured(jobs).items()}
-    except UserError as error:
-        raise SystemExit(f"makespan: {error}") from None
+    seconds = {name: found + options.overhead for name, found in measured(jobs).items()}
     found = table(seconds, {name: needs for name, (_, _, needs) in jobs.items()})
     print(
         f"{len(jobs)} jobs, {found.attrs['total_h']:.2f} hours in all, the longest chain {found.attrs['longest_h']:.2f}"

@@ -81,7 +81,7 @@ def load_ours(study: Study, device: torch.device, prompt: list[int]) -> list[Our
     gammas = {name: choices for name, choices in config["sweep"]["gammas"].items() if name in cast.drafters}
     found = []
     for name in config["sweep"]["engines"]:
-        ways = [Ours(way=way, cast=cast, seed=study.seed) for way in methods_of([engine(name)], gammas)]
+        ways = [Ours(way=way, cast=cast, seed=study.seed) for way in methods_of([engine(name)], gammas) if way.counts]
         try:
             ways[0].decode(prompt, 1, 0)
         except UserError as why:  # such as no compiler for an engine that needs one
@@ -234,7 +234,7 @@ def write(study: Study, rows, tried, chosen, times, facts: dict, machine: dict) 
         stage="peers",
         settings=study.settings(**facts, temperature=1.0),
         code=code_hash("sweep", tuple(Path(__file__).parent.glob("*.py"))),
-        inputs={},
+        inputs=study.weights(),
         device=machine["device"],
         threads=machine["threads"],
     )

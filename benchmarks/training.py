@@ -8,15 +8,18 @@ training_speed.csv and training_profile.csv into results/<study>/peers/.
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import common
 import torch
 from common import Study, median, paired_ratio, say, shuffled_blocks, spread
 from specledger.commands.sweep import alone_on_the_machine
 from specledger.corpus.text import Corpus
+from specledger.foundation.config import stage_settings
 from specledger.foundation.devices import describe, prepare, synchronize
+from specledger.foundation.fingerprint import code_hash
 from specledger.foundation.progress import Log
-from specledger.foundation.records import write_rows
+from specledger.foundation.records import certificate, hash_text, sum_of, write_json, write_rows
 from specledger.models.llama import LlamaConfig
 from specledger.training.loop import ORDER, build, stream
 from specledger.training.schedule import rate_of
@@ -151,11 +154,25 @@ def main(given: list[str]) -> None:
             rows += [{"model": model, **row, **machine} for row in rows_of(loops, times, study, model, options.steps)]
     write_rows(study.results / "peers" / "training_speed.csv", rows)
     write_rows(study.results / "peers" / "training_profile.csv", shares)
+    write_certificate(study, options, machine)
     for row in rows:
         speed = (
             f"{row['tokens_per_s']:,.0f} tokens/s, {row['ratio']:.2f} [{row['ratio_lo']:.2f}, {row['ratio_hi']:.2f}]"
         )
         say(f"training-speed: {row['model']} {row['loop']} {row['precision']}: {speed} times the plain loop")
+
+
+def write_certificate(study: Study, options, machine: dict) -> None:
+    """What was trained on, and with which settings: the models begin anew, so no weights went into it."""
+    trained = {model: hash_text(stage_settings(study.config, "train", model=model)) for model in options.models}
+    record = certificate(
+        stage="training-speed",
+        settings=study.settings(steps=options.steps, blocks=options.blocks, trained=trained),
+        code=code_hash("train", tuple(Path(__file__).parent.glob("*.py"))),
+        inputs={"text": sum_of(study.results / "corpus" / "text.txt")},
+        **machine,
+    )
+    write_json(study.results / "peers" / "training_certificate.json", record)
 
 
 def rows_of(loops: list[Loop], times: list[list[float]], study: Study, model: str, steps: int) -> list[dict]:

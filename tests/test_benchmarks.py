@@ -2,15 +2,18 @@
 
 import csv
 import json
+import math
 import sys
 from pathlib import Path
 
 import pytest
 import torch
 import yaml
+from scipy import stats
 from small import CPU, corpus_of, play, sizes, tiny_llama, tiny_mtp
 from specledger.decoding.engines import engine
 from specledger.foundation.errors import UserError
+from specledger.foundation.records import sum_of, weights_of
 from specledger.models.ngram import NGram
 from specledger.models.storage import load_model, save_model
 
@@ -81,6 +84,9 @@ def test_peers_run_on_the_same_weights(study):
     assert len(runs) == 2 * len(rows) and {row["block"] for row in runs} == {"1", "2"}
     record = json.loads((Path(study[3]) / "peers" / "certificate.json").read_text())
     assert record["threads"] == 1 and record["versions"]["transformers"]
+    models = Path(study[3]) / "models"
+    sums = {model: sum_of(*weights_of(models / model / "1")) for model in ("mtp", "draft")}
+    assert record["inputs"] == {**sums, "ngram": sum_of(Path(study[3]) / "ngram" / "ngram.safetensors")}
     assert 0 < max(record["settings"]["logits"].values()) < 1e-4
 
 
@@ -96,6 +102,10 @@ def test_an_engine_that_does_not_run_here_is_left_out(study, monkeypatch, capsys
     found = common.Study.of(common.arguments("", blocks=2).parse_args(study))
     methods = peers.load_ours(found, CPU, CORPUS.prompt.tolist())
     assert {method.engine for method in methods} == {"cached"}
+    # Each method once: not the runs that test the clock.
+    found = [(method.drafter, method.gamma) for method in methods]
+    assert len(found) == len(set(found)) and {("none", 0), ("draft", 2), ("ngram", 2), ("mtp", 1)} <= set(found)
+    assert all(method.way.counts for method in methods)
     assert capsys.readouterr().err == "peers: engine recompute is left out: no compiler\n"
 
 
@@ -123,6 +133,9 @@ def test_training_speed_compares_the_same_model(study):
         assert float(row["tokens_per_s"]) > 0 and row["blocks"] == "2"
         if row["loop"] == "nanogpt_style":
             assert float(row["ratio"]) == 1
+    record = json.loads((Path(study[3]) / "peers" / "training_certificate.json").read_text())
+    assert record["inputs"] == {"text": sum_of(Path(study[3]) / "corpus" / "text.txt")}
+    assert set(record["settings"]["trained"]) == {"mtp", "draft"} and record["settings"]["steps"] == 2
     shares = table(study, "training_profile.csv")
     assert {row["part"] for row in shares} >= {"matrix products", "attention", "optimiser and clipping"}
     for loop in {(row["model"], row["loop"], row["precision"]) for row in shares}:
@@ -145,8 +158,13 @@ def test_both_loops_learn_alike(study):
 def test_intervals_by_hand():
     middle, lo, hi = common.paired_ratio([2.0, 4.0, 6.0], [1.0, 2.0, 3.0])
     assert (middle, lo, hi) == pytest.approx((2.0, 2.0, 2.0))
+    # Of two blocks the bootstrap medians are a, (a + b) / 2 twice, and b: with t(1) it is Student's interval.
+    middle, lo, hi = common.median([1.0, math.e])
+    half = stats.t.ppf(0.975, 1) / 2
+    assert middle == pytest.approx(math.exp(0.5))
+    assert math.log(hi / middle) == pytest.approx(half, rel=0.05) and lo == pytest.approx(middle**2 / hi)
     middle, lo, hi = common.median([1.0, 2.0, 3.0, 4.0, 100.0])
-    assert middle == 3.0 and 1.0 <= lo < 3.0 < hi <= 100.0
+    assert middle == pytest.approx(3.0) and 0 < lo < 3.0 < hi
 
 
 def test_blocks_hold_every_method_once_in_changing_order():

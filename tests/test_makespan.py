@@ -36,6 +36,27 @@ def test_between_its_bounds(seed):
     assert simulation.makespan(seconds, needs, 1000) == pytest.approx(longest)
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (None, "can't be read as YAML"),
+        ("seeds: [1", "can't be read as YAML"),
+        ("- 1", "holds no keys"),
+        ("seeds: [one]", 'config seeds[0]: "one"'),
+        ("seed: 1", "config seed: unknown key"),
+    ],
+)
+def test_a_bad_configfile_is_one_line(text, expected, tmp_path, monkeypatch):
+    path = tmp_path / "mine.yaml"
+    if text is not None:
+        path.write_text(text)
+    monkeypatch.setattr(sys, "argv", ["makespan.py", "--configfile", str(path)])
+    with pytest.raises(SystemExit) as caught:
+        simulation.main()
+    said = str(caught.value)
+    assert said.startswith("makespan: ") and expected in said and "\n" not in said
+
+
 def test_on_the_graph_of_a_study(tmp_path, monkeypatch):
     study = Planned.in_folder(tmp_path)
     monkeypatch.chdir(study.checkout)

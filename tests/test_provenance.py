@@ -2,15 +2,16 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 from clone import write_config
 from planning import Planned
 from reruns import REPORT, jobs_of
 from specledger.analysis.adoption import recorded
-from specledger.analysis.provenance import mixed_lines, provenance, results_of, stale_lines
+from specledger.analysis.provenance import mixed_lines, provenance, results_of, stale_beside, stale_lines
 from specledger.foundation.errors import UserError
-from specledger.foundation.records import certificate, hash_text, sum_of
+from specledger.foundation.records import certificate, hash_text, sum_of, weights_of
 
 SEEDS = [1, 2]
 STEPS = {"training": {"draft": {"steps": 13}}}
@@ -79,6 +80,64 @@ def test_what_was_made_from_another_text_is_named(copied):
     (copied.results / "corpus" / "text.txt").write_text("another text")
     lines = stale_lines(copied.results, SEEDS, expected)
     assert len(lines) == 1 + 6 + 9 and all("made with other text than" in line for line in lines)
+
+
+def measured_beside(study, expected: dict) -> Path:
+    """What benchmarks/ leaves beside a study, with the certificates of today's files."""
+    folder = study.results / "peers"
+    folder.mkdir()
+    inputs = {model: sum_of(*weights_of(study.results / "models" / model / "1")) for model in ("mtp", "draft")}
+    inputs["ngram"] = sum_of(study.results / "ngram" / "ngram.safetensors")
+    trained = {"draft": expected["draft"]["settings_hash"]}
+    text = {"text": sum_of(study.results / "corpus" / "text.txt")}
+    for name, record in (
+        ("certificate.json", {"settings": {"seed": 1}, "inputs": inputs}),
+        ("training_certificate.json", {"settings": {"seed": 1, "trained": trained}, "inputs": text}),
+    ):
+        (folder / name).write_text(json.dumps(record))
+    for name in ("peers.csv", "training_speed.csv"):
+        (folder / name).write_text("program\n")
+    return folder
+
+
+def test_a_comparison_with_other_weights_is_named(copied):
+    expected = expected_of(copied)
+    assert stale_beside(copied.results, expected) == []  # nobody ran one
+    folder = measured_beside(copied, expected)
+    assert stale_beside(copied.results, expected) == []
+    (copied.results / "models" / "draft" / "2" / "model.safetensors").write_text("not the seed that was compared")
+    assert stale_beside(copied.results, expected) == []
+    (copied.results / "models" / "draft" / "1" / "model.safetensors").write_text("trained once more")
+    line = "peers/peers.csv: made with other model draft than the study's"
+    assert stale_beside(copied.results, expected) == [line]
+    (folder / "certificate.json").write_text(json.dumps({"settings": {"seed": 1}, "inputs": {}}))
+    line = "peers/peers.csv: its certificate doesn't say which draft, mtp, ngram it was made with"
+    assert stale_beside(copied.results, expected) == [line]
+    (folder / "certificate.json").unlink()
+    assert stale_beside(copied.results, expected) == [line]
+
+
+def test_the_report_is_told_of_a_comparison_that_is_stale(copied):
+    expected, about = expected_of(copied), {"stage": "", "settings": "{}", "code": "", "inputs": {}, "threads": 1}
+    (measured_beside(copied, expected) / "certificate.json").unlink()
+    for made in results_of(copied.results, SEEDS):
+        record = json.loads(made.certificate.read_text())
+        made.certificate.write_text(json.dumps(certificate(**about, device="a") | record))
+        (made.folder / "training.json").write_text('{"train_s": 1.0}')
+        (made.folder / "runs.csv").write_text("wall_s\n2.0\n")
+    found = provenance(copied.results, {"study": "tiny", "quick": True, "seeds": SEEDS}, "", expected)
+    line = "peers/peers.csv: its certificate doesn't say which draft, mtp, ngram it was made with"
+    assert found["stale"] == [line] and found["sweep_s"] == 4
+
+
+def test_a_training_comparison_with_other_settings_or_text_is_named(copied):
+    expected = expected_of(copied)
+    measured_beside(copied, expected)
+    other = expected | {"draft": {**expected["draft"], "settings_hash": "0"}}
+    name = "peers/training_speed.csv: made with other"
+    assert stale_beside(copied.results, other) == [f"{name} training settings of draft than the study's"]
+    (copied.results / "corpus" / "text.txt").write_text("another text")
+    assert stale_beside(copied.results, expected) == [f"{name} text than the study's"]
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "history.csv"])

@@ -59,6 +59,12 @@ def current_sum(paths: tuple[Path, ...]) -> str | None:
 def differences(made: Made, record: dict, expected: dict[str, dict]) -> list[str]:
     """In what `made` differs from what today's settings, code and files would give: empty where it is valid."""
     found = [what for what in ("settings", "code") if record.get(f"{what}_hash") != expected[made.kind][f"{what}_hash"]]
+    return found + changed_inputs(made, record)
+
+
+def changed_inputs(made: Made, record: dict) -> list[str]:
+    """Which of the files that `made` was made from are others today."""
+    found = []
     for name, then in record.get("inputs", {}).items():
         now = current_sum(made.inputs[name]) if name in made.inputs else None
         if now is not None and now != then:
@@ -82,6 +88,41 @@ def stale_lines(results: Path, seeds: list[int], expected: dict[str, dict]) -> l
             lines.append(f"{made.name}: {', '.join(changed)} changed after the run that wrote it")
         if wrong:
             lines.append(f"{made.name}: made with other {' and '.join(wrong)} than the study's")
+    return lines
+
+
+def _beside(results: Path) -> Iterator[tuple[str, Path, Path, dict[str, tuple[Path, ...]]]]:
+    """What was measured beside the study, where it was: name, table, certificate, and what it has to rest on."""
+    folder = results / "peers"
+    record, text = folder / "certificate.json", {"text": (results / "corpus" / "text.txt",)}
+    seed = str(_said(record)["settings"].get("seed"))
+    cast = {model: weights_of(results / "models" / model / seed) for model in ("mtp", "draft")}
+    cast["ngram"] = (results / "ngram" / "ngram.safetensors",)
+    yield "peers/peers.csv", folder / "peers.csv", record, cast
+    yield "peers/training_speed.csv", folder / "training_speed.csv", folder / "training_certificate.json", text
+
+
+def _said(certificate: Path) -> dict:
+    return {"settings": {}, "inputs": {}} | (read_json(certificate) if certificate.is_file() else {})
+
+
+def stale_beside(results: Path, expected: dict[str, dict]) -> list[str]:
+    """One line for each comparison of benchmarks/ that other weights, text or training than the study's went into."""
+    lines = []
+    for name, table, certificate, inputs in _beside(results):
+        if not table.is_file():
+            continue
+        record = _said(certificate)
+        if unsaid := inputs.keys() - record["inputs"].keys():
+            lines.append(f"{name}: its certificate doesn't say which {', '.join(sorted(unsaid))} it was made with")
+            continue
+        made = Made(kind=name, name=name, folder=table.parent, certificate=certificate, inputs=inputs)
+        wrong = changed_inputs(made, record)
+        for model, then in record["settings"].get("trained", {}).items():
+            if expected[model]["settings_hash"] != then:
+                wrong.append(f"training settings of {model}")
+        if wrong:
+            lines.append(f"{name}: made with other {' and '.join(wrong)} than the study's")
     return lines
 
 
@@ -126,7 +167,7 @@ def provenance(results: Path, config: dict, settings: str, expected: dict[str, d
         "platform": first["platform"],
         "train_s": sum(training["train_s"] for training in trainings),
         "sweep_s": sweep_seconds(results, seeds),
-        "stale": stale_lines(results, seeds, expected),
+        "stale": stale_lines(results, seeds, expected) + stale_beside(results, expected),
         "missing": [],
         "mixed": mixed_lines(records),
     }
