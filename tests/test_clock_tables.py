@@ -140,6 +140,21 @@ def test_a_pair_of_the_same_holds_one_and_clocks_cost_what_they_cost():
     assert MEASURES["aa_inside"](seen).value == 1 and MEASURES["clock_cost"](seen).value == row["ratio"] - 1
 
 
+@pytest.mark.parametrize(
+    ("pairs", "deciding"),
+    [
+        ([(1.0, 0.5, 1.5), (0.8, -1.0, 2.6)], (0.8, -1.0, 2.6)),  # the dearest is surely cheap, the other is not
+        ([(2.5, 2.1, 2.9), (1.0, -5.0, 7.0)], (2.5, 2.1, 2.9)),
+        ([(1.0, 0.5, 1.5), (0.9, np.nan, np.nan)], (0.9, None, None)),
+    ],
+)
+def test_the_pair_that_decides_what_clocks_cost(pairs, deciding):
+    names = ("cost_percent", "cost_percent_lo", "cost_percent_hi")
+    rows = [{"pair": "clocks", "engine": "cached", **dict(zip(names, pair, strict=True))} for pair in pairs]
+    found = noise.noise_summary(pd.DataFrame(rows).assign(inside_family=True))
+    assert tuple(found[name.replace("cost", "clock")] for name in names) == deciding
+
+
 def test_a_pair_that_differs_is_seen():
     table = noise.noise_table(noisy(0.02)).set_index("pair")
     assert not table.loc["A/A", "inside"] and table.loc["A/A", "lo"] > 1
@@ -163,7 +178,31 @@ def test_engines_and_their_agreement():
     row = engines.agreement_table(pd.DataFrame(texts)).iloc[0]
     assert (row["texts"], row["identical"], row["first_divergence"], row["margin"]) == (3, 1, 30, 2e-7)
     found = engines.engines_summary(table.reset_index(), engines.agreement_table(pd.DataFrame(texts)))
-    assert found == {"engines_missing": {"compiled": "no compiler"}, "agreement_texts": 3, "agreement_identical": 1}
+    assert found == {
+        "engines_missing": {"compiled": "no compiler"}, "agreement_texts": 3, "agreement_identical": 1,
+        "agreement_margin": 2e-7, "agreement_margins_unknown": 0, "agreement_limit": 1e-5,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("margins", "largest", "unknown", "other"),
+    [
+        ([], None, 0, False),
+        ([1e-7, 9e-6], 9e-6, 0, False),
+        ([1e-7, 1e-5], 1e-5, 0, True),
+        ([1e-7, None], 1e-7, 1, True),
+        ([None], None, 1, True),
+    ],
+)
+def test_only_small_known_margins_are_of_rounding(margins, largest, unknown, other):
+    shared = {"engine": "compiled", "reference": "cached", "drafter": "draft", "gamma": 2, "tokens": 600, "seed": 1}
+    texts = [{**shared, "identical": "true", "first_divergence": None, "margin": None}]
+    texts += [{**shared, "identical": "false", "first_divergence": 9, "margin": margin} for margin in margins]
+    table = engines.agreement_table(pd.DataFrame(texts))
+    nothing = pd.DataFrame(columns=engines.ENGINE_COLUMNS)
+    found = engines.engines_summary(nothing, table)
+    assert (found["agreement_margin"], found["agreement_margins_unknown"]) == (largest, unknown)
+    assert engines.writes_other_text(table).tolist() == [other]
 
 
 def test_the_best_speedup_is_of_a_lossless_row(texts):

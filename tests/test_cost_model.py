@@ -156,6 +156,7 @@ def test_a_chooser_costs_what_its_rounds_propose():
     assert row["t_round"] == pytest.approx(mean) and row["proposals"] == 1 and row["tokens_per_round"] == 2
     assert row["cost_model"] == pytest.approx(2 * sum(truth.parts("none", 0).values()) / mean)
     assert np.isnan(row["theorem38"])  # it speaks of gamma proposals a round
+    assert np.isnan(row["c"]) and np.isnan(row["t_draft"])  # and nobody knows how many tokens one proposal had
 
 
 def test_a_static_engine_pays_for_empty_places():
@@ -171,6 +172,14 @@ def test_a_static_engine_pays_for_empty_places():
     truth = TRUTH["compiled"]
     assert row["t_round"] == pytest.approx(sum(truth.parts("draft_dynamic", 4, 4).values()))
     assert row["v"] == pytest.approx(truth.forward(5) / truth.one) and row["proposals"] == 1.5
+
+
+def test_a_chooser_is_priced_only_as_far_as_its_lender_was_timed():
+    timed = forwards((1,))
+    short = costs.costs_of(timed[~((timed["drafter"] == "draft") & (timed["gamma"] > 4))])
+    assert [short["cached"].measured("draft_dynamic", gamma) for gamma in (4, 8)] == [True, False]
+    assert short["compiled"].measured("draft_dynamic", 8)  # its calls are its own, whatever it proposes
+    assert costs.costs_of(timed)["cached"].measured("draft_dynamic", 8)
 
 
 def test_rows_without_costs_or_yield_are_left_out():

@@ -174,6 +174,15 @@ def test_ledger_row_by_hand(results):
     assert (row["seeds"], row["repeats"], row["tree_nodes"], row["lossless"]) == (2, 3, 2, True)
 
 
+@pytest.mark.parametrize(("margin", "lossless"), [(3e-7, True), (0.02, False), ("", False)])
+def test_an_engine_that_writes_other_text_is_not_lossless(results, margin, lossless):
+    parted = [2, 1, "cached", "cached", "draft", 2, 100, "false", 7, margin]
+    write_csv(results / "sweep/2/agreement.csv", [dict(zip(AGREEMENT_COLUMNS, parted, strict=True))])
+    tables = run(results)
+    assert row_of(tables, "ledger", engine="cached", drafter="draft", gamma=2)["lossless"] == lossless
+    assert row_of(tables, "ledger", engine="cached", drafter="none")["lossless"]
+
+
 def test_theory_of_a_row_by_hand(results):
     row = row_of(run(results), "ledger", engine="cached", drafter="draft", gamma=2)
     assert (row["c"], row["v"]) == (pytest.approx(0.25), pytest.approx(1.25))

@@ -62,6 +62,10 @@ def test_a_balanced_account_and_one_that_is_not(made, tmp_path):
     assert "The account does not balance everywhere" in said and "in 3 of" in said
 
 
+def clocks(percent, lo, hi):
+    return lambda found: found["noise"].update(clock_percent=percent, clock_percent_lo=lo, clock_percent_hi=hi)
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -70,16 +74,30 @@ def test_a_balanced_account_and_one_that_is_not(made, tmp_path):
         (lambda s: s["noise"].update(aa_judged=3, aa_inside=3), "It does on 3 of 3 engines"),
         (lambda s: s["noise"].update(aa_judged=3, aa_inside=1), "It does so on only 1 of 3 engines"),
         (lambda s: s["noise"].update(aa_judged=0, aa_inside=0), "Too few pairs"),
-        (lambda s: s["noise"].update(clock_percent=3.2), "Reading the clocks costs up to 3.2%"),
+        (clocks(3.2, 2.6, 3.8), "Reading the clocks costs 3.2% of a text (95% interval [2.6, 3.8]"),
+        (clocks(1.2, 0.6, 1.8), "Reading the clocks costs at most 1.8% of a text"),
+        (clocks(1.2, -0.6, 3.0), "within the 2% of a text that were allowed is undecided: it costs 1.2%, with a 95%"),
+        (clocks(1.2, None, None), "is undecided: it costs 1.2%"),
         (
             lambda s: s.update(engines_missing={"compiled": "no compiler"}),
             "Not every engine ran: compiled (no compiler)",
         ),
         (lambda s: s.update(agreement_identical=s["agreement_texts"]), "the same characters in all"),
+        (lambda s: s.update(agreement_margin=3e-7), "1 part where two sums round differently"),
+        (lambda s: s.update(agreement_margin=0.02), "An engine writes other text than the one it is held against"),
+        (lambda s: s.update(agreement_margins_unknown=1), "Margins unknown: 1."),
+        (lambda s: None, "on the recompute engine for all drafters, they are counted in texts of their own"),
+        (lambda s: None, "goals were set before the study was measured"),
     ],
 )
 def test_sentences_follow_the_numbers(made, tmp_path, change, words):
     assert words in changed(made, tmp_path, change)[1]
+
+
+def test_rounding_is_not_said_of_other_text(made, tmp_path):
+    for at, change in enumerate(({"agreement_margin": 1e-5}, {"agreement_margins_unknown": 1})):
+        said = changed(made, tmp_path / str(at), lambda found, change=change: found.update(change))[1]
+        assert "round differently" not in said and "An engine writes other text" in said
 
 
 def test_the_waterfall_names_the_dearest_part(made, tmp_path):

@@ -34,7 +34,8 @@ def predicted(costs: Costs, drafter: str, gamma: int, found: Yield) -> dict[str,
     overhead = over_rounds(lambda k: costs.overhead(drafter, k, gamma))
     if propose + verify + overhead <= 0:
         return None
-    t_draft = costs.propose[drafter, gamma] / gamma
+    # A token's share of a proposal means nothing where nobody knows how many tokens it had.
+    t_draft = np.nan if drafter in CHOOSERS else costs.propose[drafter, gamma] / gamma
     return {
         "tokens_per_round": found.tokens_per_round, "alpha_apart": found.alpha,
         "proposals": over_rounds(float), "t_ar": costs.t_ar, "t_draft": t_draft, "t_propose": propose,

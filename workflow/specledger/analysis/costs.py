@@ -76,9 +76,12 @@ class Costs:
         return _on_line({0: self.plain_round - self.t_ar} | points, proposals)
 
     def measured(self, drafter: str, gamma: int) -> bool:
-        """Whether this method's proposal, its forward and its round were timed."""
-        timed = (drafter, gamma) in self.propose and (drafter, gamma) in self.round
-        return timed and gamma + 1 in self.forward
+        """Whether this method's proposal, its forward and its round were timed, and its lender's up to there."""
+        timed = (drafter, gamma) in self.propose and (drafter, gamma) in self.round and gamma + 1 in self.forward
+        if self.static or not timed:
+            return timed
+        lender = self._lender(drafter)  # beyond its largest gamma there is no line to read its costs from
+        return any(at >= gamma and (lender, at) in self.propose for at in self._timed(self.round, lender))
 
 
 def _on_line(points: dict[int, float], at: int) -> float:

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 
 from specledger.analysis.costs import FORWARD, PROPOSE, ROUND, with_ratios
+from specledger.analysis.engines import writes_other_text
 from specledger.analysis.frames import PLAIN, columns_of, known, mean, ordered
 from specledger.analysis.timing import ratio_interval
 from specledger.foundation.config import CHOOSERS
@@ -94,13 +95,15 @@ def _speedups(texts: pd.DataFrame, plain: bool) -> dict:
     return cells | columns_of("speedup_vs_recompute", ratio_interval(texts, "log_vs_recompute"))
 
 
-def _ledger_row(key: tuple, group: pd.DataFrame, texts: pd.DataFrame, plain_overhead: float) -> dict[str, float]:
+def _ledger_row(
+    key: tuple, group: pd.DataFrame, texts: pd.DataFrame, plain_overhead: float, parted: bool
+) -> dict[str, float]:
     row = dict(zip(METHOD, key, strict=True))
     plain, alphas = row["drafter"] == PLAIN, known(group["alpha"])
     row |= {
         "tree_nodes": row["gamma"],
         # Past the window the verifying pass sees shorter histories than plain decoding does.
-        "lossless": plain or row["context_rule"] == "sliding",
+        "lossless": not parted and (plain or row["context_rule"] == "sliding"),
         "target_forwards": mean(group["target_forwards"]),
         "draft_forwards": mean(group["draft_forwards"]),
         "tokens": mean(group["tokens"]),
@@ -115,15 +118,20 @@ def _ledger_row(key: tuple, group: pd.DataFrame, texts: pd.DataFrame, plain_over
     return row | _theory(row, plain_overhead)
 
 
-def ledger_table(by_seed: pd.DataFrame, texts: pd.DataFrame) -> pd.DataFrame:
+def ledger_table(by_seed: pd.DataFrame, texts: pd.DataFrame, agreement: pd.DataFrame) -> pd.DataFrame:
     """One row per engine, drafter and gamma, beside the theory.
+
+    Args:
+        agreement: as `engines.agreement_table` gives it: what writes other texts than its reference is not lossless.
 
     Means and 95% t intervals over seeds; of speed-ups the median of all pairs and its bootstrap interval.
     """
     plain = by_seed[by_seed["drafter"] == PLAIN].groupby(["engine", "temperature"])["overhead"].mean()
     by_method = dict(list(texts.groupby(METHOD, sort=True)))
+    other = agreement.loc[writes_other_text(agreement), ["engine", "drafter", "gamma"]]
+    parted = set(other.itertuples(index=False, name=None))
     rows = [
-        _ledger_row(key, group, by_method[key], plain[key[0], key[-1]])
+        _ledger_row(key, group, by_method[key], plain[key[0], key[-1]], (key[0], *key[2:4]) in parted)
         for key, group in by_seed.groupby(METHOD, sort=True)
     ]
     return ordered(pd.DataFrame(rows)[LEDGER_COLUMNS], METHOD)

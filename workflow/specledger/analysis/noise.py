@@ -61,16 +61,26 @@ def noise_table(runs: pd.DataFrame) -> pd.DataFrame:
     return ordered(pd.DataFrame(rows, columns=NOISE_COLUMNS), ["pair", "engine", "drafter", "gamma"])
 
 
+def _deciding(clocks: pd.DataFrame) -> pd.Series:
+    """The pair whose interval lies furthest beyond the limit; if none does, the one whose interval ends highest."""
+    beyond = clocks[clocks["cost_percent_lo"] > CLOCK_LIMIT]
+    if len(beyond):
+        return clocks.loc[beyond["cost_percent_lo"].idxmax()]
+    return clocks.loc[clocks["cost_percent_hi"].astype(float).fillna(np.inf).idxmax()]
+
+
 def noise_summary(noise: pd.DataFrame) -> dict:
-    """How many A/A pairs hold 1.00 in their interval, and the dearest clocks."""
+    """How many A/A pairs hold 1.00 in their interval, and the clocks that decide what reading them costs."""
     same, clocks = (noise[noise["pair"] == kind] for kind in (AA, CLOCKS))
     judged = same["inside_family"].dropna()
-    dearest = clocks.loc[clocks["cost_percent"].idxmax()] if len(clocks) else None
+    dearest = _deciding(clocks) if len(clocks) else None
+    ends = {name: None if dearest is None else dearest[name] for name in ("cost_percent_lo", "cost_percent_hi")}
     return {
         "aa_pairs": len(same),
         "aa_judged": len(judged),
         "aa_inside": int(judged.astype(bool).sum()),
         "clock_limit_percent": CLOCK_LIMIT,
         "clock_percent": None if dearest is None else float(dearest["cost_percent"]),
+        **{name.replace("cost", "clock"): None if pd.isna(end) else float(end) for name, end in ends.items()},
         "clock_engine": None if dearest is None else dearest["engine"],
     }

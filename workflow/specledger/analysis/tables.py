@@ -86,7 +86,8 @@ def time_tables(
     observed: raw.RawSweep, rule: raw.RawRule, texts: pd.DataFrame, by_seed: pd.DataFrame
 ) -> dict[str, pd.DataFrame]:
     """Everything that the clock says, and what was to be expected of it."""
-    rows = ledger.ledger_table(by_seed, texts)
+    agreement = engines.agreement_table(observed.agreement)
+    rows = ledger.ledger_table(by_seed, texts, agreement)
     priced = costs.costs_of(observed.forwards)
     model = cost_model_table(rows, priced, rule.plain_texts, rule.rounds_apart)
     return {
@@ -98,7 +99,7 @@ def time_tables(
         "waterfall": waterfall_table(rows, texts),
         "noise": noise.noise_table(observed.runs),
         "engines": engines.engines_table(observed.engines),
-        "agreement": engines.agreement_table(observed.agreement),
+        "agreement": agreement,
     }
 
 

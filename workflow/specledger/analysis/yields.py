@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-METHOD = ["drafter", "gamma"]
 LATE_STARTERS = frozenset({"mtp"})  # nothing to draft from in the first round: the target has not run yet
 
 

@@ -112,18 +112,26 @@ def best_gamma(study: Study) -> tuple[str, dict[str, str]]:
     }
 
 
+def _clocks(lo: float | None, hi: float | None, limit: float) -> str:
+    """Which sentence the interval of the clocks' cost decides on."""
+    if not known(lo) or not known(hi):
+        return "clocks_unknown"
+    return "clocks_cheap" if hi <= limit else "clocks_dear" if lo > limit else "clocks_undecided"
+
+
 def noise(study: Study, words: Wording) -> tuple[list[str], dict[str, str]]:
     """Whether a pair of the same is told apart, and what the clocks cost: keys of sentences and values."""
     found = study.summary["noise"]
     judged, inside = found["aa_judged"], found["aa_inside"]
     keys = ["noise_unknown" if not judged else "noise_inside" if judged == inside else "noise_outside"]
     if known(found["clock_percent"]):
-        cheap = found["clock_percent"] <= found["clock_limit_percent"]
-        keys.append("clocks_cheap" if cheap else "clocks_dear")
+        keys.append(_clocks(found["clock_percent_lo"], found["clock_percent_hi"], found["clock_limit_percent"]))
     return keys, {
         "judged": formats.whole(judged),
         "inside": formats.whole(inside),
         "clock": number(found["clock_percent"], 1),
+        "clock_hi": number(found["clock_percent_hi"], 1),
+        "clock_spread": formats.interval(found["clock_percent_lo"], found["clock_percent_hi"], decimals=1),
         "clock_engine": words.name("engine", found["clock_engine"]),
         "clock_limit": formats.setting(found["clock_limit_percent"]),
     }
@@ -133,13 +141,20 @@ def engines(study: Study, words: Wording) -> tuple[list[str], dict[str, str]]:
     """Which engines are missing, and whether those that are there write the same texts."""
     missing, texts = study.summary["engines_missing"], study.summary["agreement_texts"]
     same = study.summary["agreement_identical"]
+    margin, unknown = study.summary["agreement_margin"], study.summary["agreement_margins_unknown"]
+    rounding = not unknown and known(margin) and margin < study.summary["agreement_limit"]
     keys = ["engines_missing" if missing else "engines_all"]
     if texts:
-        keys.append("agreement_all" if texts == same else "agreement_some")
+        keys.append("agreement_all" if texts == same else "agreement_some" if rounding else "agreement_other")
+    if texts > same and unknown:
+        keys.append("agreement_unknown")
     reasons = [f"{words.name('engine', engine)} ({why or formats.MISSING})" for engine, why in missing.items()]
     return keys, {
         "missing": words.listed(reasons),
         "texts": formats.whole(texts),
         "same_texts": formats.whole(same),
         "parted": formats.whole(texts - same),
+        "margin": formats.scientific(margin),
+        "margin_limit": formats.scientific(study.summary["agreement_limit"]),
+        "margins_unknown": formats.whole(unknown),
     }

@@ -21,7 +21,8 @@ SUMMARY_KEYS = (
     "acceptance_rejected oracle_max oracle_blocks contexts_tested contexts_holm_rejected sequences_tested "
     "sequences_rejected "
     "controls_total controls_expected controls_caught_of_expected controls_unseen false_alarms_inside "
-    "time cost_model noise engines_missing agreement_texts agreement_identical"
+    "time cost_model noise engines_missing agreement_texts agreement_identical agreement_margin "
+    "agreement_margins_unknown agreement_limit"
 ).split()
 PROVENANCE_KEYS = (
     "study quick config settings_hash commit dirty seeds devices threads versions platform train_s sweep_s stale "
