@@ -74,8 +74,8 @@ def test_prompts_of_any_length(as_they_are, drafter, gamma, prompt):
 
 @pytest.mark.parametrize(("drafter", "gamma"), [("none", 0), ("draft", 2), ("ngram", 2), ("mtp", 1)])
 def test_same_text_compiled(drafter, gamma):
-    if steps.why_not(torch.device("cpu")):
-        pytest.skip("no C++ compiler")
+    if why := steps.why_not(torch.device("cpu")):
+        pytest.skip(why)
     executed = CompiledEngine()
     for seed in range(2):
         same(decode(executed, drafter, gamma, seed=seed), decode(engine("cached"), drafter, gamma, seed=seed))
@@ -92,6 +92,11 @@ def test_without_a_compiler_there_is_a_reason(monkeypatch):
     monkeypatch.setattr(config.cpp, "cxx", ("no-such-compiler",))
     assert "no C++ compiler" in steps.why_not(torch.device("cpu"))
     assert steps.why_not(torch.device("cuda")) is None
+
+
+def test_a_folder_with_a_space_is_a_reason(monkeypatch):
+    monkeypatch.setattr(torch, "__file__", "/home/some one/torch/__init__.py")
+    assert "a folder whose name has a space (/home/some one/torch)" in steps.why_not(torch.device("cpu"))
 
 
 def test_a_compiler_that_fails_is_named():

@@ -5,6 +5,7 @@ A step is called again and again with the same tensors, whose contents change. C
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -29,6 +30,9 @@ def why_not(device: torch.device) -> str | None:
         get_cpp_compiler()
     except Exception:  # whatever it raises, it found none
         return "no C++ compiler found; install one (Debian: apt install g++), or set CXX"
+    if any(letter.isspace() for letter in torch.__file__):
+        # PyTorch calls the compiler with this path unquoted.
+        return f"PyTorch lies in a folder whose name has a space ({Path(torch.__file__).parent}); install it in another"
     return None
 
 
