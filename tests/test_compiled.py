@@ -86,8 +86,7 @@ def test_same_text_compiled(drafter, gamma):
 
 
 def test_without_a_compiler_there_is_a_reason(monkeypatch):
-    monkeypatch.setenv("CXX", "no-such-compiler")
-    from torch._inductor import config
+    from torch._inductor import config  # which reads CXX once, when it is imported
 
     monkeypatch.setattr(config.cpp, "cxx", ("no-such-compiler",))
     assert "no C++ compiler" in steps.why_not(torch.device("cpu"))
