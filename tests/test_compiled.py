@@ -17,6 +17,8 @@ from specledger.models.ring import Ring
 from specledger.sampling.distributions import GREEDY, Sampling, distribution, draw
 from specledger.sampling.uniforms import Uniforms
 from specledger.sampling.verify import verify
+from torch._inductor import cpp_builder
+from torch._inductor.exc import InvalidCxxCompiler
 
 CONFIG = sizes(vocabulary=7, context=16)
 TARGET = tiny_llama(CONFIG, seed=11)
@@ -86,14 +88,16 @@ def test_same_text_compiled(drafter, gamma):
 
 
 def test_without_a_compiler_there_is_a_reason(monkeypatch):
-    from torch._inductor import config  # which reads CXX once, when it is imported
+    def none():
+        raise InvalidCxxCompiler
 
-    monkeypatch.setattr(config.cpp, "cxx", ("no-such-compiler",))
-    assert "no C++ compiler" in steps.why_not(torch.device("cpu"))
+    monkeypatch.setattr(cpp_builder, "get_cpp_compiler", none)
+    assert "no C++ compiler found; install one" in steps.why_not(torch.device("cpu"))
     assert steps.why_not(torch.device("cuda")) is None
 
 
 def test_a_folder_with_a_space_is_a_reason(monkeypatch):
+    monkeypatch.setattr(cpp_builder, "get_cpp_compiler", lambda: "g++")
     monkeypatch.setattr(torch, "__file__", "/home/some one/torch/__init__.py")
     assert "a folder whose name has a space (/home/some one/torch)" in steps.why_not(torch.device("cpu"))
 
