@@ -4,11 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from small import drafters_of, sizes, tiny_llama
-from specledger.analysis.raw import ROUNDS_APART_COLUMNS
+from specledger.analysis.raw import AGREEMENT_COLUMNS, ROUNDS_APART_COLUMNS, read_csv
 from specledger.analysis.yields import counted, followed
 from specledger.decoding.engines import engine
+from specledger.experiments import agreement
 from specledger.experiments.cast import Cast
-from specledger.experiments.texts import chosen_rounds, text_rows
+from specledger.experiments.texts import ROUND_COLUMNS, chosen_rounds, text_rows
+from specledger.foundation.records import write_rows
 from specledger.sampling.distributions import Sampling
 
 CONFIG = sizes(7, context=24)
@@ -42,3 +44,10 @@ def test_the_rounds_repeat_and_each_gamma_has_its_own():
     few = SHARED | {"texts": 2}
     first, again = (list(chosen_rounds(CAST, {"draft": [2, 3]}, [1, 2], engine("cached"), **few)) for _ in range(2))
     assert first == again and {row["gamma"] for row in first} == {2, 3}
+
+
+def test_a_study_without_such_texts_writes_files_that_are_read(tmp_path):
+    for written, read in ((ROUND_COLUMNS, ROUNDS_APART_COLUMNS), (agreement.AGREEMENT_COLUMNS, AGREEMENT_COLUMNS)):
+        write_rows(tmp_path / "none.csv", [], written)
+        found = read_csv(tmp_path / "none.csv", read, 1, may_be_empty=True)
+        assert found.empty and list(found.columns) == read

@@ -8,14 +8,13 @@ from specledger.experiments.acceptance import choose_positions, judge, simulate
 from specledger.experiments.contexts import context_rows
 from specledger.experiments.reference import next_logits
 from specledger.experiments.shown_rounds import DRAFTER, GAMMA, ROUNDS, shown_rounds
-from specledger.experiments.texts import chosen_rounds, text_rows
+from specledger.experiments.texts import ROUND_COLUMNS, chosen_rounds, text_rows
 from specledger.foundation.progress import Progress
-from specledger.foundation.records import write_json, write_rows, write_text
+from specledger.foundation.records import write_json, write_rows
 from specledger.sampling.distributions import Sampling, distribution
 from specledger.sampling.uniforms import Uniforms, stream
 
 add_arguments = measuring.add_arguments
-ROUND_COLUMNS = ("seed", "text", "drafter", "gamma", "round", "drafted", "accept_len")
 
 
 def run(options, log) -> None:
@@ -45,8 +44,7 @@ def run(options, log) -> None:
         write_rows(options.output / "texts.csv", list(found))
         choosers = settings["choosers"]
         chosen = list(chosen_rounds(cast, choosers, corpus.prompt.tolist(), engine("cached"), **size, **shared))
-        path = options.output / "rounds.csv"
-        write_rows(path, chosen) if chosen else write_text(path, ",".join(ROUND_COLUMNS) + "\n")
+        write_rows(options.output / "rounds.csv", chosen, ROUND_COLUMNS)
     measuring.certify(options, settings, cast)
 
 

@@ -10,21 +10,19 @@ from specledger.commands import measuring
 from specledger.decoding.engines import engine
 from specledger.decoding.steps import NotCompiled
 from specledger.decoding.steps import why_not as not_compiled
-from specledger.experiments.agreement import agreement_rows
+from specledger.experiments.agreement import AGREEMENT_COLUMNS, agreement_rows
 from specledger.experiments.cast import Cast
 from specledger.experiments.forward_costs import cost_rows, over_blocks
 from specledger.experiments.sweep import Method, measure, methods_of, round_rows, token_kinds, warm_up
-from specledger.experiments.texts import chosen_rounds
+from specledger.experiments.texts import ROUND_COLUMNS, chosen_rounds
 from specledger.foundation.devices import describe
 from specledger.foundation.progress import Progress
-from specledger.foundation.records import write_json, write_rows, write_text
+from specledger.foundation.records import write_json, write_rows
 from specledger.sampling.distributions import Sampling
 from specledger.sampling.uniforms import Uniforms
 
 SAMPLE_TOKENS = 240
 COST_PLACES = 4
-APART_COLUMNS = "seed text context_rule drafter gamma round drafted accept_len".split()
-AGREEMENT_COLUMNS = "seed repeat engine reference drafter gamma tokens identical first_divergence margin".split()
 
 add_arguments = measuring.add_arguments
 
@@ -62,18 +60,13 @@ def write(options, settings: dict, corpus, cast: Cast, engines: list, left_out: 
     write_rows(output / "rounds.csv", [line for _, row, text in counted for line in round_rows(row, text)])
     # Where no two engines share a rule of context, as without a compiler, there is nothing to compare.
     found = agreement_rows(cast, counted, prompt, count=settings["tokens"], sampling=sampling)
-    write_some(output / "agreement.csv", list(found), AGREEMENT_COLUMNS)
+    write_rows(output / "agreement.csv", list(found), AGREEMENT_COLUMNS)
     write_rows(output / "engines.csv", [{"seed": seed, **row} for row in engine_rows(settings, engines, left_out)])
     window = [executed for executed in engines if executed.context_rule == "window"]
     apart = [row for executed in window for row in rounds_apart(cast, executed, prompt, settings, seed)]
-    write_some(output / "apart.csv", apart, APART_COLUMNS)
+    write_rows(output / "apart.csv", apart, ROUND_COLUMNS)
     shown = next(executed for executed in reversed(engines) if not executed.static)
     write_json(output / "sample.json", sample(cast, corpus, shown, sampling, seed))
-
-
-def write_some(path: Path, rows: list[dict], columns: list[str]) -> None:
-    """The rows, or the columns alone where there are none."""
-    write_rows(path, rows) if rows else write_text(path, ",".join(columns) + "\n")
 
 
 def sampling_of(settings: dict) -> Sampling:

@@ -14,12 +14,12 @@ import torch
 from torch import Tensor
 
 from specledger.decoding.proposals import Output
+from specledger.foundation.config import EAGER
 from specledger.models.cache import KVCache
 from specledger.models.llama import Llama, rope_tables
 from specledger.models.mtp import MTPModule
 
 CONTEXT_RULES = {"recompute": "window", "cached": "sliding", "compiled": "sliding"}
-EAGER = ("recompute", "cached")
 
 
 class TargetSession(Protocol):

@@ -18,6 +18,7 @@ from specledger.experiments.sweep import PLAIN, Method, text_uniforms
 from specledger.sampling.distributions import Sampling, distribution
 from specledger.sampling.uniforms import Uniforms
 
+AGREEMENT_COLUMNS = "seed repeat engine reference drafter gamma tokens identical first_divergence margin".split()
 ENGINES = tuple(CONTEXT_RULES)  # the eager ones first: a text is held against theirs
 
 

@@ -54,13 +54,13 @@ def read_json(path: Path):
         raise UserError(f"{path}: not valid JSON ({error}); delete it and run snakemake again") from None
 
 
-def write_rows(path: Path, rows: list[dict]) -> None:
-    """A tidy CSV of `rows`, whose keys are the columns; None is an empty cell."""
-    assert rows, f"no rows for {path}"
+def write_rows(path: Path, rows: list[dict], columns: list[str] | None = None) -> None:
+    """A tidy CSV of `rows`, whose keys are the columns; None is an empty cell. With `columns` there may be none."""
+    assert rows or columns, f"no rows for {path}"
     import pandas as pd
 
     with _told_if_unwritable(path), written_whole(path) as temporary:
-        table = pd.DataFrame(rows)
+        table = pd.DataFrame(rows, columns=columns)
         for name in table.select_dtypes(bool).columns:
             table[name] = table[name].map({True: "true", False: "false"})
         table.to_csv(temporary, index=False, float_format="%.10g", lineterminator="\n")
