@@ -18,6 +18,17 @@ def one_thread():
     torch.set_num_threads(1)
 
 
+@pytest.fixture(scope="module")
+def browser():
+    """Chromium, started once a file; a test that wants it is skipped where it, or playwright, lacks."""
+    from browsing import CHROMIUM, driver
+
+    with driver().sync_playwright() as running:
+        opened = running.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
     """The tests of a file run in one worker, so that what they share is made once; files go in our order."""

@@ -4,17 +4,14 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from browsing import driver
 from specledger.reporting import page, takeaway
 from specledger.reporting.figures import draw_all
 from synthetic import write_synthetic_study
 
-CHROMIUM = Path("/usr/bin/chromium")
 WIDTHS = (390, 900, 1500)
 
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-if not CHROMIUM.exists():
-    pytest.skip(f"{CHROMIUM} is not installed", allow_module_level=True)
-
+driver()
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
 
@@ -26,14 +23,6 @@ def report(tmp_path_factory) -> Path:
     draw_all(folder, folder / "figures")
     page.render(folder, folder / "figures", about, folder / "index.html")
     return folder / "index.html"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with playwright.sync_playwright() as driver:
-        opened = driver.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
-        yield opened
-        opened.close()
 
 
 @pytest.fixture

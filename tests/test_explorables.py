@@ -8,7 +8,7 @@ from urllib.parse import unquote_to_bytes
 
 import numpy as np
 import pytest
-from browsing import CHROMIUM, Visits, driver
+from browsing import Visits, driver
 from scipy import stats
 from specledger.reporting import explorables, formats, page
 from specledger.reporting.figures import draw_all
@@ -18,7 +18,7 @@ from specledger.statistics.power import smallest_difference
 from specledger.theory import speculation
 from synthetic import write_synthetic_study
 
-playwright = driver()
+driver()
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 NAMES = ("mask", "rule", "speedup", "module", "sample", "ledger", "waterfall", "battery", "seeds")
 
@@ -31,14 +31,6 @@ def study(tmp_path_factory) -> Path:
     draw_all(folder, folder / "figures")
     page.render(folder, folder / "figures", about, folder / "index.html")
     return folder
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with playwright.sync_playwright() as running:
-        opened = running.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
-        yield opened
-        opened.close()
 
 
 @pytest.fixture

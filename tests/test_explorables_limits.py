@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from browsing import CHROMIUM, Visits, driver
+from browsing import Visits
 from specledger.foundation.errors import UserError
 from specledger.models.llama import Llama, LlamaConfig
 from specledger.models.mtp import MTPModule
@@ -105,14 +105,6 @@ def test_without_optional_results_their_explorables_are_absent(tmp_path):
 
 
 # -- in the browser ---------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with driver().sync_playwright() as running:
-        opened = running.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
-        yield opened
-        opened.close()
 
 
 def empty(path: Path, columns: str, which=lambda row: True) -> None:
