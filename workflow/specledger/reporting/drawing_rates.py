@@ -60,6 +60,11 @@ def _curve(axis: Axes, drafter: str, rows: list[Row], shift: float, strength: fl
     )  # fmt: skip
 
 
+def _title(name: str, panels: int) -> str:
+    """A name above its panel, a word a line where the panels are many and narrow."""
+    return name.replace(" ", "\n") if panels > 3 else name
+
+
 def draw_acceptance_by_position(rates: Table, independence: Table, words: Wording) -> Figure:
     """Pr(guess j passes | those before it did) by j, with the pooled α of the largest γ as a level line."""
     engine = shown_engine(rates)
@@ -77,7 +82,7 @@ def draw_acceptance_by_position(rates: Table, independence: Table, words: Wordin
         axis.xaxis.set_major_locator(FixedLocator(range(1, gammas[-1] + 1, 1 + gammas[-1] // 13)))
         axis.set_xlim(0.4, gammas[-1] + 0.6)
         axis.set_xlabel(words.say("plot.guess" if len(gammas) > 1 else "plot.guess_short"))
-        axis.set_title(words.name("drafter", drafter))
+        axis.set_title(_title(words.name("drafter", drafter), len(found)))
         axis.grid(False, axis="x")
     axes[0].set_ylabel(words.say("plot.accepted"))
     line = Line2D([], [], color=INK, linewidth=1.2, linestyle=DASH, label=words.say("plot.pooled"))
@@ -115,7 +120,7 @@ def draw_gap(gap: Table, words: Wording) -> Figure:
     figure, axes = _panels(found, 3.3)
     for axis, (drafter, rows) in zip(axes, found.items(), strict=True):
         _waterfall(axis, rows, words)
-        axis.set_title(words.name("drafter", drafter))
+        axis.set_title(_title(words.name("drafter", drafter), len(found)))
     axes[0].yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g}%".replace("-", MINUS)))
     axes[0].set_ylabel(words.say("plot.off"))
     low, high = axes[0].get_ylim()
