@@ -170,12 +170,16 @@ class Llama(nn.Module):
         Without a cache the T <= context tokens are all there is. With one they follow the cached
         positions, are appended to it, and each looks back at most `context` positions.
         """
+        return self.streams(tokens_BT, cache)[1]
+
+    def streams(self, tokens_BT: Tensor, cache: KVCache | None = None) -> tuple[Tensor, Tensor]:
+        """The residual stream before and after the last block, each [B, T, D]; arguments as of `hidden`."""
         T = tokens_BT.shape[1]
         seen = cache.extend(T) if cache is not None else causal(self.cos[:T], self.sin[:T])
-        x_BTD = self.model.embed_tokens(tokens_BT)
+        x_BTD = before_BTD = self.model.embed_tokens(tokens_BT)
         for index, block in enumerate(self.model.layers):
-            x_BTD = block(x_BTD, seen, index)
-        return x_BTD
+            before_BTD, x_BTD = x_BTD, block(x_BTD, seen, index)
+        return before_BTD, x_BTD
 
     def logits(self, hidden_BTD: Tensor) -> Tensor:
         """Logits [B, T, V] of the next token from the trunk's hidden state."""

@@ -1,4 +1,4 @@
-"""The multi-token prediction module of DeepSeek-V3 (arXiv 2412.19437, section 2.2), at depth 1.
+"""The multi-token prediction module of DeepSeek-V3 (arXiv 2412.19437, section 2.2), at one depth and in a chain.
 
 Shapes: B batch, T time, D width, V vocabulary.
 """
@@ -25,15 +25,13 @@ class MTPModule(nn.Module):
         self.block = Block(config)
         self.norm = RMSNorm(config.width, config.norm_eps)
 
-    def forward(
-        self, target: Llama, hidden_BTD: Tensor, next_tokens_BT: Tensor, cache: KVCache | None = None
-    ) -> Tensor:
-        """Logits [B, T, V] of the token after `next_tokens_BT`.
+    def state(self, target: Llama, hidden_BTD: Tensor, next_tokens_BT: Tensor, cache: KVCache | None = None) -> Tensor:
+        """The module's stream [B, T, D]: what the module of the next depth takes for `hidden_BTD`.
 
         Args:
             target: whose embedding and output head are shared.
-            hidden_BTD: trunk states at positions i, before the final norm.
-            next_tokens_BT: the tokens at positions i + 1.
+            hidden_BTD: states at positions i: the trunk's, before the final norm, or those of the depth before.
+            next_tokens_BT: the tokens at positions i + k at depth k.
             cache: the module's own keys and values, for positions that follow cached ones.
         """
         T = next_tokens_BT.shape[1]
@@ -41,4 +39,33 @@ class MTPModule(nn.Module):
         embedded_BTD = self.embedding_norm(target.model.embed_tokens(next_tokens_BT))
         joined = torch.cat((self.hidden_norm(hidden_BTD), embedded_BTD), dim=-1)
         stream_BTD = self.projection(joined).to(hidden_BTD.dtype)  # the trunk's precision, under autocast too
-        return target.lm_head(self.norm(self.block(stream_BTD, seen, 0)))
+        return self.block(stream_BTD, seen, 0)
+
+    def logits(self, target: Llama, state_BTD: Tensor) -> Tensor:
+        """Logits [B, T, V] of the token after `next_tokens_BT`."""
+        return target.lm_head(self.norm(state_BTD))
+
+    def forward(
+        self, target: Llama, hidden_BTD: Tensor, next_tokens_BT: Tensor, cache: KVCache | None = None
+    ) -> Tensor:
+        """Logits [B, T, V] of the token after `next_tokens_BT`; arguments as of `state`."""
+        return self.logits(target, self.state(target, hidden_BTD, next_tokens_BT, cache))
+
+
+class MTPChain(nn.Module):
+    """Sequential modules of depth D: module k takes the states of module k - 1 and the tokens at i + k.
+
+    The complete causal chain of section 2.2: every depth sees all tokens before the one that it predicts.
+    """
+
+    def __init__(self, config: LlamaConfig, depth: int):
+        super().__init__()
+        self.depths = nn.ModuleList(MTPModule(config) for _ in range(depth))
+
+    def forward(self, target: Llama, hidden_BTD: Tensor, following: list[Tensor]) -> list[Tensor]:
+        """Logits [B, T, V] of each depth; `following[k - 1]` [B, T] are the tokens at positions i + k."""
+        found, state_BTD = [], hidden_BTD
+        for module, next_tokens_BT in zip(self.depths, following, strict=True):
+            state_BTD = module.state(target, state_BTD, next_tokens_BT)
+            found.append(module.logits(target, state_BTD))
+        return found
