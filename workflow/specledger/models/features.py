@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from specledger.models.cache import KVCache, causal
-from specledger.models.llama import Block, Linear, Llama, LlamaConfig
+from specledger.models.llama import Block, Llama, LlamaConfig
 
 
 class FeatureDrafter(nn.Module):

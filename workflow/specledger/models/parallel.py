@@ -1,4 +1,4 @@
-"""Parallel heads on a shared trunk: better and faster by multi-token prediction (Gloeckle et al. 2024, arXiv 2404.19737).
+"""Parallel heads on a shared trunk (Gloeckle et al. 2024, arXiv 2404.19737).
 
 Shapes: B batch, T time, D width, V vocabulary.
 """

@@ -6,7 +6,7 @@ are numbered level by level, siblings in the order in which they are drawn and j
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 
 ROOT = -1
 
@@ -121,7 +121,7 @@ def best_tree(nodes: int, acceptance: Sequence[Sequence[float]]) -> tuple[Tree, 
     if nodes < 1:
         raise ValueError(f"nodes must be at least 1, got {nodes}")
 
-    @lru_cache(maxsize=None)
+    @cache
     def best(depth: int, rank: int, count: int) -> tuple[float, int]:
         """Yield of `count` nodes among the children of rank `rank` on at `depth`, and how many the first gets.
 
