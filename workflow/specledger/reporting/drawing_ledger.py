@@ -13,6 +13,7 @@ from specledger.reporting.tables import Row, Table
 from specledger.reporting.wording import Wording
 
 WIDTH = 7.6
+ONE_LINE = 5  # entries of a legend that fit beside each other
 DASH = (0, (3.5, 2))
 
 
@@ -85,7 +86,8 @@ def _legend(figure: Figure, drafters: Sequence[str], lines: dict[str, str | tupl
     handles += [
         Line2D([], [], color=INK, linewidth=1.4, linestyle=style, label=label) for label, style in lines.items()
     ]
-    figure.legend(handles=handles, loc="outside upper left", ncols=len(handles), handletextpad=0.5, columnspacing=1.5)
+    columns = len(handles) if len(handles) <= ONE_LINE else (len(handles) + 1) // 2
+    figure.legend(handles=handles, loc="outside upper left", ncols=columns, handletextpad=0.5, columnspacing=1.5)
 
 
 def _by_engine(ledger: Table, column: str, lines: dict[str, tuple[str, str | tuple]], words: Wording) -> Figure:
