@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from specledger.experiments.wrong_decoders import wrong_decoders
 from specledger.experiments.wrong_rules import wrong_rules
-from specledger.reporting import formats, page, paper
+from specledger.reporting import formats, page, paper, report
 from specledger.reporting.figures import draw_all
 from specledger.reporting.wording import read_wording
 from synthetic import write_csv, write_json
@@ -89,8 +89,11 @@ def test_sequences_have_a_row_a_decoder_and_a_column_a_test(made, text):
     assert {row[8] for row in shown} == {"0"}, "no broken identity"
 
 
-def test_the_battery_says_what_caught_each_rule(made, text):
-    words, shown = read_wording("en", {}), cells(text, "proof-controls")
+def test_the_battery_says_what_caught_each_rule(made):
+    document, _ = report.build(made.results, made.figures, made.about)
+    blocks = next(section.blocks for section in document.sections if section.id == "proof")
+    view = next(block for block in blocks if block.kind == "table" and block.name == "controls")
+    words, shown = read_wording("en", {}), [[cell.text for cell in row] for row in view.rows]
     for row, cell in zip(table(made, "controls"), shown, strict=True):
         names = [words.name("test", name) for name in row["caught_by"].split(", ") if name]
         assert cell[2] == (", ".join(names) or formats.MISSING)
@@ -99,6 +102,18 @@ def test_the_battery_says_what_caught_each_rule(made, text):
             wanted = "✓ caught" if row["caught"] == "true" else "? not detectable at this n"
             assert cell[1] == wanted
     assert [cell[1] for cell in shown[:2]] == ["✓ passed", "✓ passed"]
+
+
+def test_the_page_shows_the_battery_once_with_its_numbers(made, text):
+    assert 'id="proof-controls"' not in text, "on the page the explorable carries the rows"
+    part = text[text.index('<table class="dots">') :]
+    body = part[part.index("<tbody>") : part.index("</tbody>")]
+    found = [re.findall(r'<td class="n">(.*?)[<\s]*(?:small|/td)', row) for row in body.split("</tr>") if row.strip()]
+    wanted = [
+        [formats.p_value(float(row["p_value"])), rounded(row["power"], 3), formats.whole(float(row["n"]))]
+        for row in table(made, "controls")
+    ]
+    assert sorted(found) == sorted(wanted)
 
 
 def test_every_rule_of_the_battery_has_plain_words():

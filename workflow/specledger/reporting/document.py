@@ -36,7 +36,8 @@ class Column:
 class View:
     """A table as it is shown; `source` names the CSV that holds its facts, `total` how many rows there are.
 
-    `folded` shows its rows on demand, `cards` stacks each row's cells on a narrow screen.
+    `folded` shows its rows on demand, `cards` stacks each row's cells on a narrow screen; `paper` is for a table
+    whose rows the page shows in an explorable.
     """
 
     name: str
@@ -49,6 +50,7 @@ class View:
     folded: bool = False
     cut_note: str = ""
     cards: bool = False
+    paper: bool = False
     kind: str = field(default="table", init=False)
 
 

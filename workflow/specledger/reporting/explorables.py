@@ -25,7 +25,7 @@ SCRIPTS = tuple(
 )
 FILTERS = {
     name: getattr(formats, name)
-    for name in "number whole small scientific times percent milliseconds interval symbol visible".split()
+    for name in "number whole small scientific p_value times percent milliseconds interval symbol visible".split()
 }
 FILTERS["raised"] = lambda power: str(power).translate(formats.SUPERSCRIPTS)
 OWN = ("title", "lead")  # what Python says; all else goes to template and script

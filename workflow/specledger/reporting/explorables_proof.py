@@ -26,6 +26,9 @@ def battery(study: Study, words: Wording) -> Explorable:
             "expected": bool(row["expected_caught"]),
             "right": row["rule"] in CORRECT,
             "rejected": bool(row["caught"]),
+            "p_value": row["p_value"],
+            "power": row["power"],
+            "n": row["n"],
         }
         for row in study.tables["controls"].rows
     ]

@@ -140,7 +140,7 @@ def controls(study: Study, words: Wording) -> View:
             )
         )
     heads = columns(words, "fault outcome caught_by least_p power n")
-    return view(words, "controls", heads, rows, source="controls", most=MOST_ROWS)
+    return view(words, "controls", heads, rows, source="controls", most=MOST_ROWS, paper=True)
 
 
 def false_alarms(study: Study, words: Wording) -> View:
