@@ -66,6 +66,24 @@ def clocks(percent, lo, hi):
     return lambda found: found["noise"].update(clock_percent=percent, clock_percent_lo=lo, clock_percent_hi=hi)
 
 
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_compiling_shows_what_each_seed_took(made, tmp_path):
+    path = made[0] / "sweep" / "2" / "engines.csv"
+    copy = tmp_path / "study"
+    shutil.copytree(made[0], copy)
+    rows = [row | {"compile_s": "90"} if row["engine"] == "compiled" else row for row in rows_of(path)]
+    write_csv(copy / "sweep" / "2" / "engines.csv", rows)
+    first = next(float(row["compile_s"]) for row in rows_of(made[0] / "sweep/1/engines.csv") if row["compile_s"])
+    view = next(block for block in opened(copy, made[1])[0].blocks if getattr(block, "name", "") == "engines")
+    cell = next(row[2] for row in view.rows if row[0].sort.startswith("compiled"))
+    assert cell.sort == (first + 90) / 2, "the median of two"
+    assert cell.note == f"[{first:.1f}, 90.0], n = 2", "no t interval: from two seeds it would reach below zero"
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [

@@ -1,25 +1,26 @@
-"""What the explorables read of the results beyond the tables."""
+"""What the report reads of the results beyond the tables."""
 
 import csv
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
 from specledger.foundation.errors import UserError
-from specledger.reporting.tables import read_object, require
+from specledger.reporting.tables import read_object, read_table, require
 
 ROUND_KEYS = "position context proposals p q accept_uniforms accept_len token alone_max_difference".split()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Played:
-    """Rounds of one seed, shapes of the MTP model's tensors by name, and acceptance by seed."""
+    """Rounds of one seed, shapes of the MTP model's tensors by name, acceptance by seed, seconds of compiling."""
 
     rounds: Mapping
     shapes: Mapping[str, tuple[int, ...]]
     acceptance: tuple[Mapping, ...]
+    compile_s: Mapping[str, tuple[float, ...]]
 
 
 def read_rounds(path: Path) -> Mapping:
@@ -62,6 +63,16 @@ def acceptance_of(path: Path, seed: int) -> list[dict]:
     ]
 
 
+def compile_seconds(paths: Iterable[Path]) -> dict[str, tuple[float, ...]]:
+    """Seconds of compiling by engine, one for each file (a seed's engines.csv) that has any."""
+    found: dict[str, tuple[float, ...]] = {}
+    for path in paths:
+        for row in read_table(path, "engine compile_s").rows:
+            if row["compile_s"] is not None:
+                found[row["engine"]] = (*found.get(row["engine"], ()), row["compile_s"])
+    return found
+
+
 def read_played(results: Path, seeds: tuple[int, ...]) -> Played:
     """UserError names the first file or key that is missing."""
     first = min(seeds)
@@ -72,4 +83,5 @@ def read_played(results: Path, seeds: tuple[int, ...]) -> Played:
         rounds=read_rounds(results / "acceptance" / str(first) / "round.json"),
         shapes=MappingProxyType(shapes),
         acceptance=tuple(MappingProxyType(row) for row in runs),
+        compile_s=MappingProxyType(compile_seconds(results / "sweep" / str(seed) / "engines.csv" for seed in seeds)),
     )

@@ -1,6 +1,7 @@
 """Tables of the clock: time by part, theory against clock, the waterfall, the best γ, noise, engines, goals."""
 
 from collections.abc import Iterable
+from statistics import median
 
 from specledger.reporting import formats
 from specledger.reporting.document import Cell, Column, View, cell
@@ -134,13 +135,19 @@ def noise(study: Study, words: Wording) -> View:
     return view(words, "noise", _columns(words, names.split()), rows, source="noise")
 
 
+def _seconds_to_compile(seconds: tuple[float, ...]) -> Cell:
+    """The median over seeds, and from where to where they go: compiled code may lie ready, so seeds differ by kind."""
+    spread = formats.interval(min(seconds), max(seconds), decimals=1) if len(seconds) > 1 else ""
+    return num(median(seconds) if seconds else None, 1, note=f"{spread}, n = {len(seconds)}" if spread else "")
+
+
 def engines(study: Study, words: Wording) -> View:
     rows = [
         (
             named(words, "engine", row["engine"]),
             yes_no(words, row["available"]),
-            with_interval(row, "compile_s", 1),
-            cell(row["why"] or "", sort=row["why"]),
+            _seconds_to_compile(study.played.compile_s.get(row["engine"], ())),
+            cell(words.told(row["why"]), sort=row["why"]),
         )
         for row in study.tables["engines"].rows
     ]
@@ -184,7 +191,7 @@ def goals(study: Study, words: Wording) -> View:
                 Cell(text=f"{GLYPHS.get(row['verdict'], '?')} {name}", sort=name, mark=mark),
                 cell(title, sort=title, note=phrase(words, row["rule"])),
                 cell(formats.reading(row["measured"]), sort=row["measured"], note=spread),
-                cell(row["interval"] or "", sort=row["interval"]),
+                cell(words.told(row["interval"]), sort=row["interval"]),
             )
         )
     return view(words, "goals", _columns(words, "verdict goal ours how".split()), rows, source="goals")
