@@ -9,14 +9,28 @@ from pathlib import Path
 
 import pytest
 import yaml
-from specledger.reporting import fonts, page, paper
+from specledger.analysis import rules
+from specledger.reporting import fonts, page, paper, views_claims
 from specledger.reporting.figures import draw_all
-from specledger.reporting.wording import TEXTS, languages, read_texts
+from specledger.reporting.wording import TEXTS, languages, read_texts, read_wording
+from specledger.statistics import intervals
+from specledger.statistics.paired import paired_log_interval
 from test_reporting import Made, Reader, make
+
+from benchmarks import common
 
 ROOT = Path(__file__).resolve().parent.parent
 OTHERS = [language for language in languages() if language != "en"]
-TRANSLATIONS = {"claims.titles", "claims.notes", "claims.phrases", "claims.patterns"}  # of config/claims.yaml
+# Of config/claims.yaml, and of what result files say.
+TRANSLATIONS = {"claims.titles", "claims.notes", "claims.phrases", "claims.patterns", "said.patterns"}
+ENGLISH = re.compile(r"[A-Za-z]{3,} [a-z]{3,}")  # two words in a row
+KEPT = ("tiny shakespeare", "AMD EPYC", "Intel Xeon", "apt install")  # names
+FIXTURE = (
+    "judged by its rule",
+    "one rejection in 100 accepted",
+    "draft logits in bf16",
+    "noble lord, and",
+)  # said by made-up tables
 
 
 def leaves(texts: object, path: str = "") -> dict[str, object]:
@@ -87,6 +101,55 @@ def test_every_published_reading_is_translated(language):
         assert not missing or reading["id"].startswith("parameters"), (reading["id"], missing)
 
 
+@pytest.mark.parametrize("language", OTHERS)
+def test_every_rule_of_a_goal_and_a_reading_is_translated(language):
+    file = yaml.safe_load((ROOT / "config" / "claims.yaml").read_text(encoding="utf-8"))
+    words = read_wording(language, {})
+    for entry in (*file["claims"], *file["goals"]):
+        shown = [rules.describe(entry["rule"], entry.get("published"))] + [entry["unit"]] * ("published" in entry)
+        for text in shown:
+            assert not ENGLISH.search(views_claims.phrase(words, text)), (entry["id"], text)
+
+
+def told_in_results() -> list[str]:
+    """What the analysis, the benchmarks and the engines say in words of their own."""
+    row = " (compiled, draft_dynamic, gamma 4)"
+    pairs = [paired_log_interval(logs).method for logs in ([[0.1, 0.2]], [[0.1], [0.3]], [[0.1, 0.2], [0.3]])]
+    means = [intervals.t_interval([1, 2]), intervals.paired_t_interval([1, 2], [3, 5])]
+    methods = [*pairs, *(found.method for found in means), intervals.exp_t_interval([0.1, 0.2]).method]
+    return [
+        *methods,
+        f"{pairs[1]}, of the fastest row{row}, 95%, n = 2",
+        f"largest of 57 rows{row}",
+        f"{pairs[1]}, 95%, dearest of 6{row}",
+        "parts overlap: the least is -0.1 of 57 rows",
+        "exact, 2 of 3 engines",
+        "none, n = 1",
+        f"{common.METHOD}, n = 12 blocks",
+        "no C++ compiler found; install one (Debian: apt install g++), or set CXX",
+        "PyTorch lies in a folder whose name has a space (/a b); install it in another",
+        "sweep/2: made with other settings and code and text and n-gram and model mtp than the study's",
+        "sweep/2: runs.csv, engines.csv changed after the run that wrote it",
+        "peers/peers.csv: its certificate doesn't say which mtp, text it was made with",
+        "peers/training_speed.csv: made with other training settings of mtp than the study's",
+        "threads: 1, 2",
+    ]
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_what_results_say_is_told_in_the_language(language):
+    words = read_wording(language, {})
+    for text in told_in_results():
+        assert not ENGLISH.search(re.sub("|".join(KEPT), "", words.told(text))), (text, words.told(text))
+    assert "γ = 4" in words.told(told_in_results()[7]) and "draft_dynamic" not in words.told(told_in_results()[7])
+
+
+def test_in_english_results_are_told_as_they_are():
+    words = read_wording("en", {})
+    assert words.told("t over seeds, 95%, n = 3") == "t over seeds, 95%, n = 3"
+    assert words.told("largest of 57 rows (cached, ngram, gamma 6)") == "largest of 57 rows (n-gram, γ = 6, cached)"
+
+
 @pytest.fixture(scope="module")
 def made(tmp_path_factory) -> Made:
     return make(tmp_path_factory.mktemp("results") / "study", (1, 2))
@@ -103,6 +166,19 @@ def pdf_text(path: Path) -> str:
     return subprocess.run(["pdftotext", str(path), "-"], **run).stdout
 
 
+def english_left(page: str) -> list[str]:
+    """Lines of a page in which two English words follow each other, but for what isn't the report's to say."""
+    body = re.sub(r"<(script|style|svg|pre)\b.*?</\1>", "", page, flags=re.DOTALL)
+    for part in (
+        r'<ul class="references">.*?</ul>',
+        r'<div class="text">.*?</div>',
+        r'<table class="dots">.*?</table>',
+    ):
+        body = re.sub(part, "", body, flags=re.DOTALL)  # titles of papers, the generated text, the fixture's own faults
+    lines = [re.sub("|".join(KEPT + FIXTURE), "", re.sub(r"<[^>]+>", " ", line)) for line in body.splitlines()]
+    return [line.strip() for line in lines if ENGLISH.search(line)]
+
+
 def test_the_page_in_chinese_is_chinese_and_its_english_figures_are_named(made, tmp_path):
     page.render(made.results, made.figures, in_chinese(made), tmp_path / "index.html")
     text = (tmp_path / "index.html").read_text(encoding="utf-8")
@@ -111,6 +187,7 @@ def test_the_page_in_chinese_is_chinese_and_its_english_figures_are_named(made, 
     assert "插图里的文字是英文" in said, "the fixture's figures were drawn in English"
     left = [word for word in ("reproduced", "whole interval", "Rule:", "Questions", "speed-up") if word in said]
     assert left == [], "English words are left"
+    assert english_left(text) == []
     assert not re.search(r"\{\w+\}", said)
 
 

@@ -45,8 +45,8 @@ def provenance(make: Builder, commit: str) -> Section:
         "devices": words.listed(about["devices"]),
         "threads": words.listed(about["threads"]),
         "platform": about["platform"],
-        "train": formats.duration(about["train_s"]),
-        "sweep": formats.duration(about["sweep_s"]),
+        "train": words.duration(about["train_s"]),
+        "sweep": words.duration(about["sweep_s"]),
         "corpus": make.study.corpus["sha256"],
         "versions": ", ".join(f"{name} {version}" for name, version in sorted(about["versions"].items())),
     }

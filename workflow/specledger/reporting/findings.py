@@ -40,8 +40,8 @@ def shared_values(study: Study, words: Wording) -> dict[str, str]:
     return summary_values(study) | {
         "n": str(len(study.seeds)),
         "level": formats.percent(study.level),
-        "method": words.name("method", summary["interval"].get("method") or "t over seeds"),
-        "difference_method": words.name("method", summary["paired_difference"].get("method") or "paired t over seeds"),
+        "method": words.told(summary["interval"].get("method") or "t over seeds"),
+        "difference_method": words.told(summary["paired_difference"].get("method") or "paired t over seeds"),
         "seed": str(study.shown_seed),
         "draws": formats.whole(draws),
         "fed_short": formats.whole(prefix["fed_short"]),
@@ -70,7 +70,7 @@ def banners(study: Study, words: Wording) -> tuple[Banner, ...]:
                 level=level,
                 title=words.say(f"banners.{name}_title"),
                 text=words.spans(f"banners.{name}", **values),
-                items=tuple(str(item) for item in items),
+                items=tuple(words.told(item) for item in items),
             )
         )
 
@@ -120,7 +120,7 @@ def _speed(study: Study, words: Wording) -> Paragraph:
     lo, hi = best.get("lo"), best.get("hi")
     spread = words.say("answer.no_interval")
     if known(lo) and known(hi):
-        method = {"method": best["method"]} if best.get("method") else {}
+        method = {"method": words.told(best["method"])} if best.get("method") else {}
         spread = words.say("answer.interval_words", lo=times(lo), hi=times(hi), **method)
     key = "slower" if best["speedup"] < 1 else "single" if not known(lo) else "unsure" if lo <= 1 else "faster"
     return words.spans(
@@ -181,7 +181,7 @@ def difference_values(study: Study, words: Wording) -> dict[str, str]:
         ends = {
             "lo": number(lo, 4),
             "hi": number(hi, 4),
-            "method": words.name("method", found.get("method")) or MISSING,
+            "method": words.told(found.get("method")) or MISSING,
         }
         spread = words.say("answer.interval_words", **ends)
         key = "difference_lower" if hi < 0 else "difference_higher" if lo > 0 else "difference_noise"

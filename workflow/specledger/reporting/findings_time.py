@@ -148,7 +148,8 @@ def engines(study: Study, words: Wording) -> tuple[list[str], dict[str, str]]:
         keys.append("agreement_all" if texts == same else "agreement_some" if rounding else "agreement_other")
     if texts > same and unknown:
         keys.append("agreement_unknown")
-    reasons = [f"{words.name('engine', engine)} ({why or formats.MISSING})" for engine, why in missing.items()]
+    whys = {words.name("engine", engine): words.told(why) or formats.MISSING for engine, why in missing.items()}
+    reasons = [f"{engine} ({why})" for engine, why in whys.items()]
     return keys, {
         "missing": words.listed(reasons),
         "texts": formats.whole(texts),

@@ -100,17 +100,12 @@ def milliseconds(value: float | None) -> str:
     return number(scaled, max(0, min(4, 2 - math.floor(math.log10(scaled)))))
 
 
-def duration(value: float | None) -> str:
-    """Seconds in the two largest units that a reader thinks in."""
-    if not known(value) or value < 0:
-        return MISSING
-    if value < 60:
-        return f"{value:.0f} s" if value >= 10 else f"{value:.1f} s"
-    minutes = round(value / 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours == 0:
-        return f"{minutes} min"
-    return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+def split_duration(seconds: float) -> list[tuple[str, str]]:
+    """(unit, number) of the two largest units that a reader thinks in: h, min, s."""
+    if round(seconds) < 60:
+        return [("s", f"{seconds:.0f}" if seconds >= 10 else f"{seconds:.1f}")]
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return [(unit, str(value)) for unit, value in (("h", hours), ("min", minutes)) if value]
 
 
 def symbol(character: str) -> str:

@@ -48,8 +48,8 @@ def first_facts(study: Study, words: Wording) -> tuple[Fact, ...]:
         ("device", words.listed(about["devices"]) or formats.MISSING, ""),
         ("seeds", words.say("facts.seeds_value", list=formats.runs(list(study.seeds)), count=len(study.seeds)), ""),
         ("corpus", size, ""),
-        ("training", formats.duration(about["train_s"]), ""),
-        ("sweep", formats.duration(about["sweep_s"]), ""),
+        ("training", words.duration(about["train_s"]), ""),
+        ("sweep", words.duration(about["sweep_s"]), ""),
         ("commit", commit, state),
         ("settings", str(about["settings_hash"])[:10], ""),
     ]

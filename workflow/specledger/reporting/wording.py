@@ -1,16 +1,20 @@
 """Every sentence of the report, by language, from the files of workflow/report/text/<language>/."""
 
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from specledger.foundation.errors import UserError
+from specledger.reporting.formats import MISSING, known, split_duration
 from specledger.reporting.inline import Span, paragraphs, parse
 
 TEMPLATES = Path(__file__).resolve().parent.parent.parent / "report"
 TEXTS = TEMPLATES / "text"
 FIGURE_TEXTS = ("figures", "figures_time", "names")  # the files that figures take their words from
+
+ROW = re.compile(r"(?P<engine>\w+), (?P<drafter>\w+), gamma (?P<gamma>\d+)")  # a row of the ledger, named in results
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +58,24 @@ class Wording:
     def name(self, kind: str, key: str | None) -> str:
         """A drafter's, engine's or model's name; an unknown one keeps its key."""
         return self.texts.get("names", {}).get(kind, {}).get(key, key) or ""
+
+    def duration(self, seconds: float | None) -> str:
+        """Seconds in hours and minutes, as the language writes them."""
+        if not known(seconds) or seconds < 0:
+            return MISSING
+        return " ".join(self.say(f"durations.{unit}", n=n) for unit, n in split_duration(seconds))
+
+    def told(self, text: str | None) -> str:
+        """What a result file says in words of its own (a method, a reason), in the words of the report."""
+
+        def row(found: re.Match) -> str:
+            names = {kind: self.name(kind, found[kind]) for kind in ("engine", "drafter")}
+            return self.say("said.row", gamma=found["gamma"], **names)
+
+        text = ROW.sub(row, text or "")
+        for pattern, words in self.raw("said.patterns"):
+            text = re.sub(pattern, words, text)
+        return text
 
     def listed(self, items: Iterable[str]) -> str:
         """a, b and c, as the language joins them."""
