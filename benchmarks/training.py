@@ -21,11 +21,12 @@ from specledger.foundation.fingerprint import code_hash
 from specledger.foundation.progress import Log
 from specledger.foundation.records import certificate, hash_text, sum_of, write_json, write_rows
 from specledger.models.llama import LlamaConfig
-from specledger.training.loop import ORDER, build, stream
+from specledger.training.loop import first_state
+from specledger.training.precision import precision_of
 from specledger.training.schedule import rate_of
 from specledger.training.settings import TrainingSettings
-from specledger.training.state import State
-from specledger.training.step import losses, losses_on, make_optimizer, precision_of, update
+from specledger.training.step import update
+from specledger.training.target import TargetTraining, build, losses
 
 READ_EVERY = 10
 WARMUP_STEPS = 3
@@ -68,12 +69,12 @@ def nanogpt_style(modules: torch.nn.ModuleList, settings: TrainingSettings, corp
 def specledger(modules: torch.nn.ModuleList, settings: TrainingSettings, corpus: Corpus, device, seed: int) -> Callable:
     """A step of our loop, as a function of its number."""
     model, mtp = modules[0], modules[1] if len(modules) > 1 else None
-    state = State(modules=modules, optimizer=make_optimizer(modules, settings), order=stream(seed, ORDER))
+    subject = TargetTraining(model, mtp, settings.mtp_weight)
+    state = first_state(subject, settings, seed=seed, device=device)
     tokens = torch.from_numpy(corpus.train).to(device)
-    compute = losses_on(device, precision_of(settings.precision, device))
 
     def step(number: int) -> None:
-        update(compute, model, mtp, state, rate_of(settings, number), settings, tokens)
+        update(subject, state, rate_of(settings, number), settings, tokens)
 
     return step
 

@@ -6,8 +6,8 @@ import torch
 from small import CPU, SCHEDULE, corpus_of, play, sizes
 from specledger.models.storage import MTP_PREFIX
 from specledger.training.keeper import Keeper
-from specledger.training.loop import train
 from specledger.training.settings import TrainingSettings
+from specledger.training.target import train
 
 TEXT = play(6000, seed=1)
 CORPUS = corpus_of(TEXT)

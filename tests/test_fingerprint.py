@@ -13,7 +13,7 @@ from specledger.commands.run import STAGES
 from specledger.foundation import fingerprint
 
 MEASURING = {"checks", "acceptance", "sequences", "controls", "sweep"}
-DECODING = {"train", *MEASURING}
+DECODING = {"train", "train-head", *MEASURING}
 
 
 @pytest.fixture
@@ -41,7 +41,9 @@ def changed_by(path: Path, text: str) -> set[str]:
 @pytest.mark.parametrize(
     ("module", "stages"),
     [
-        ("training/schedule.py", {"train"}),
+        ("training/schedule.py", {"train", "train-head"}),
+        ("training/target.py", {"train"}),
+        ("training/medusa.py", {"train-head"}),
         ("commands/sweep.py", {"sweep"}),
         ("commands/measuring.py", MEASURING),
         ("sampling/verify.py", MEASURING),

@@ -1,5 +1,7 @@
 """On a CUDA device the same holds as on the CPU."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from small import CPU, corpus_of, drafters_of, play, sizes, tiny_llama
@@ -10,10 +12,10 @@ from specledger.decoding.engines import engine
 from specledger.decoding.loops import autoregressive, speculative
 from specledger.sampling.distributions import GREEDY, Sampling
 from specledger.sampling.uniforms import Uniforms
-from specledger.training.loop import build, stream, train
+from specledger.training.loop import first_state
 from specledger.training.settings import TrainingSettings
-from specledger.training.state import State
-from specledger.training.step import losses_on, make_optimizer, update
+from specledger.training.step import update
+from specledger.training.target import TargetTraining, build, train
 
 pytestmark = [
     pytest.mark.gpu,
@@ -133,10 +135,10 @@ def test_no_step_waits_for_the_device(precision):
     """Once warm: PyTorch raises where a step asks the device for an answer."""
     cuda, corpus = torch.device("cuda"), corpus_of(play(6000, seed=1))
     model, mtp = build(sizes(len(corpus.vocabulary), context=16, layers=1), with_mtp=True, seed=1)
-    modules, settings = torch.nn.ModuleList([model, mtp]).to(cuda), training(0.3)
-    state = State(modules=modules, optimizer=make_optimizer(modules, settings), order=stream(1, 2))
-    compute, tokens = losses_on(cuda, precision), torch.from_numpy(corpus.train).to(cuda)
-    take = lambda: update(compute, model, mtp, state, 1e-3, settings, tokens)  # noqa: E731
+    subject, tokens = TargetTraining(model, mtp, 0.3), torch.from_numpy(corpus.train).to(cuda)
+    settings = replace(training(0.3), precision=str(precision).removeprefix("torch."))
+    state = first_state(subject, settings, seed=1, device=cuda)
+    take = lambda: update(subject, state, 1e-3, settings, tokens)  # noqa: E731
     for _ in range(3):
         take()
     torch.cuda.set_sync_debug_mode("error")

@@ -8,11 +8,13 @@ import pytest
 import torch
 from small import CPU, SCHEDULE, corpus_of, play, sizes
 from specledger.foundation.errors import UserError
+from specledger.training import precision as precisions
 from specledger.training import step
 from specledger.training.batches import sample_batch, validation_windows
-from specledger.training.loop import build, evaluate, train
+from specledger.training.loop import evaluate
 from specledger.training.schedule import learning_rate
 from specledger.training.settings import TrainingSettings
+from specledger.training.target import TargetTraining, build, train
 
 CORPUS = corpus_of(play(6000, seed=1))
 CONFIG = sizes(vocabulary=len(CORPUS.vocabulary), context=16, layers=1)
@@ -93,16 +95,16 @@ def test_plain_and_mtp_see_the_same_batches(monkeypatch):
 def test_batches_reach_both_ends_and_stay_inside():
     """3,000 draws of 21 starts: one missing has odds of 21 * (20/21)^3000 = 1e-62."""
     tokens = torch.arange(30)
-    stretch = sample_batch(tokens, batch=3000, context=8, generator=torch.Generator().manual_seed(0))
+    stretch = sample_batch(tokens, batch=3000, context=8, ahead=2, generator=torch.Generator().manual_seed(0))
     assert stretch.shape == (3000, 10)
     assert torch.equal(stretch - stretch[:, :1], torch.arange(10).expand(3000, 10))
     assert set(stretch[:, 0].tolist()) == set(range(21))
 
 
 def test_validation_windows_tile_the_text():
-    windows = validation_windows(np.arange(50), context=8)
+    windows = validation_windows(np.arange(50), context=8, ahead=2)
     assert windows.shape == (6, 10) and windows[:, 0].tolist() == [0, 8, 16, 24, 32, 40]
-    thinned = validation_windows(np.arange(50), context=8, limit=3)
+    thinned = validation_windows(np.arange(50), context=8, ahead=2, limit=3)
     assert thinned[:, 0].tolist() == [0, 16, 40]
 
 
@@ -152,8 +154,8 @@ def test_the_schedule_reaches_the_optimizer():
 
 
 def interim(done) -> float:
-    windows = torch.from_numpy(validation_windows(CORPUS.validation, context=CONFIG.context, limit=256))
-    return evaluate(done.model, done.mtp, windows)[0]
+    windows = torch.from_numpy(validation_windows(CORPUS.validation, context=CONFIG.context, ahead=2, limit=256))
+    return evaluate(TargetTraining(done.model, done.mtp, None), windows)["loss"]
 
 
 @pytest.mark.parametrize("mtp_weight", [None, 0.3])
@@ -188,6 +190,12 @@ def test_on_step_is_called_after_each_update():
 # --- precision ---
 
 
+def losses_on_the_cpu(model, mtp, precision, stretch):
+    subject = TargetTraining(model, mtp, None)
+    subject.prepare(CPU, precision)
+    return subject.losses_of_a_step(stretch)
+
+
 def test_bfloat16_is_for_the_products_alone():
     """Weights, gradients, moments and losses stay in float32, and the gradients are near those of float32."""
     stretch = torch.from_numpy(CORPUS.train[: 8 * 18].reshape(8, 18))
@@ -197,7 +205,7 @@ def test_bfloat16_is_for_the_products_alone():
             parameter *= 4  # logits that differ
     found = {}
     for precision in (torch.float32, torch.bfloat16):
-        main, after = step.losses_on(CPU, precision)(model, mtp, stretch)
+        main, after = losses_on_the_cpu(model, mtp, precision, stretch)
         found[precision] = [main, after, *torch.autograd.grad(main + after, [*model.parameters(), *mtp.parameters()])]
     assert all(tensor.dtype == torch.float32 for tensor in found[torch.bfloat16])
     assert not torch.equal(found[torch.float32][0], found[torch.bfloat16][0])  # it is another computation
@@ -208,9 +216,9 @@ def test_bfloat16_is_for_the_products_alone():
 def test_auto_is_bfloat16_where_the_processor_has_it(monkeypatch):
     for able, precision in (({"avx2": True}, torch.float32), ({"avx512_bf16": True}, torch.bfloat16)):
         monkeypatch.setattr(torch.cpu, "get_capabilities", lambda able=able: able)
-        assert step.precision_of("auto", CPU) == precision
-        assert step.precision_of("float32", CPU) == torch.float32
-        assert step.precision_of("bfloat16", CPU) == torch.bfloat16
+        assert precisions.precision_of("auto", CPU) == precision
+        assert precisions.precision_of("float32", CPU) == torch.float32
+        assert precisions.precision_of("bfloat16", CPU) == torch.bfloat16
 
 
 @pytest.mark.parametrize("mtp_weight", [None, 0.3])
@@ -231,9 +239,9 @@ def test_a_compiled_step_computes_the_same(monkeypatch):
         pytest.skip("PyTorch calls the compiler with its own path unquoted, and that has a space here")
     stretch = torch.from_numpy(CORPUS.train[: 8 * 18].reshape(8, 18))
     model, _ = build(CONFIG, with_mtp=False, seed=1)
-    plain = step.losses_on(CPU, torch.float32)(model, None, stretch)[0]
-    monkeypatch.setattr(step, "_compiles", lambda device: True)
-    compiled = step.losses_on(CPU, torch.float32)(model, None, stretch)[0]
+    plain = losses_on_the_cpu(model, None, torch.float32, stretch)[0]
+    monkeypatch.setattr(precisions, "_compiles", lambda device: True)
+    compiled = losses_on_the_cpu(model, None, torch.float32, stretch)[0]
     assert compiled.item() == pytest.approx(plain.item(), abs=1e-5)
     for a, b in zip(*(torch.autograd.grad(x, list(model.parameters())) for x in (plain, compiled)), strict=True):
         torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-5)

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from specledger.foundation.records import certificate, sum_of, weights_of, write_json
+from specledger.foundation.records import certificate, head_weights_of, sum_of, weights_of, write_json
 
 
 class FolderOf(argparse.Action):
@@ -11,22 +11,26 @@ class FolderOf(argparse.Action):
 
     def __call__(self, parser, namespace, values, option_string=None):
         folders = {path.parent for path in values}
+        if not folders:  # a rule that has no such files for this job
+            return
         if len(folders) != 1:
             parser.error(f"{option_string} must list files of one folder, got {sorted(map(str, folders))}")
         setattr(namespace, self.dest, folders.pop())
 
 
-def add_folder(parser, name: str, text: str) -> None:
-    parser.add_argument(name, type=Path, nargs="+", required=True, action=FolderOf, help=text)
+def add_folder(parser, name: str, text: str, *, required: bool = True) -> None:
+    parser.add_argument(name, type=Path, nargs="+" if required else "*", required=required, action=FolderOf, help=text)
 
 
-def _inputs_of(options) -> dict[str, str]:
+def inputs_of(options) -> dict[str, str]:
     """The sums of what a stage reads, by name: its files, and of a model's folder the weights."""
     found = {}
     for name in ("text", "ngram", "mtp", "draft", "plain"):
         path = getattr(options, name, None)
         if path is not None:
             found[name] = sum_of(*weights_of(path)) if path.is_dir() else sum_of(path)
+    if getattr(options, "medusa1", None) is not None:
+        found["medusa1"] = sum_of(*head_weights_of(options.medusa1))
     return found
 
 
@@ -36,7 +40,7 @@ def certify(folder: Path, options, device: str, threads: int) -> None:
         stage=options.stage,
         settings=options.settings,
         code=options.code,
-        inputs=_inputs_of(options),
+        inputs=inputs_of(options),
         device=device,
         threads=threads,
     )

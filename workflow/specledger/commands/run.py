@@ -14,6 +14,7 @@ from specledger.foundation.slots import check_seen, gpu_of_its_own
 STAGES = (
     "corpus",
     "train",
+    "train-head",
     "ngram",
     "checks",
     "acceptance",
@@ -25,7 +26,9 @@ STAGES = (
     "page",
     "paper",
 )
-COMPUTING = frozenset({"train", "checks", "acceptance", "sequences", "controls", "sweep"})  # these take a GPU
+COMPUTING = frozenset(
+    {"train", "train-head", "checks", "acceptance", "sequences", "controls", "sweep"}
+)  # these take a GPU
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
@@ -39,7 +42,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         stage.add_argument("--settings", default="{}", help="the stage's slice of the configuration, as JSON")
         stage.add_argument("--code", default="", help="the fingerprint of the code, for the certificate")
         stage.add_argument("--log", type=Path, help="where to write what happens, tracebacks included")
-        module = importlib.import_module(f"specledger.commands.{name}")
+        module = importlib.import_module(f"specledger.commands.{name.replace('-', '_')}")
         module.add_arguments(stage)
         stage.set_defaults(run=module.run)
     return parser.parse_args(arguments)

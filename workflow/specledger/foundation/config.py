@@ -13,6 +13,8 @@ SCHEMA = Path(__file__).resolve().parents[2] / "schemas" / "config.schema.yaml"
 MTP_DEPTH = 1
 EAGER = ("recompute", "cached")  # engines that answer at any place of a text; the others run whole rounds
 SPEAKING = ("draft", "mtp", "ngram")  # drafters that say q after any prefix; the others are made of them
+HEADS = ("mtp2", "mtp4", "parallel", "medusa1", "medusa2", "eagle")  # what is trained on top of the target
+JOINT = ("parallel", "medusa2")  # heads that train the target's trunk with them
 CHOOSERS = ("draft_dynamic", "lookup")  # drafters that choose how much they propose, up to gamma
 
 
@@ -118,6 +120,12 @@ def _check_training(training: dict) -> None:
         steps, warmup = training[name]["steps"], training[name]["warmup_steps"]
         if warmup >= steps:
             refuse(f"training.{name}.warmup_steps", warmup, f"must be less than steps = {steps}")
+    warmup, fewest = (
+        training["heads"]["warmup_steps"],
+        min(training["heads"]["steps"].items(), key=lambda item: item[1]),
+    )
+    if warmup >= fewest[1]:
+        refuse("training.heads.warmup_steps", warmup, f"must be less than steps.{fewest[0]} = {fewest[1]}")
 
 
 def _check_engines(engines: list[str]) -> None:
@@ -193,11 +201,27 @@ def _cast_of(config: dict) -> dict:
     return {"drafters": followed, "choosers": choosers, "drafting": config["drafting"]}
 
 
+def heads_of(config: dict) -> list[str]:
+    """The heads that the drafters of the sweep use, and that those begin with, in the order of `HEADS`."""
+    sweep = config["sweep"]
+    asked = {name.removesuffix("_typical") for name in (*sweep["gammas"], *sweep.get("trees", ()))}
+    if "medusa2" in asked:
+        asked.add("medusa1")
+    return [name for name in HEADS if name in asked]
+
+
+def _training_of_head(config: dict, head: str) -> dict:
+    """What a head depends on besides the target; only a joint one on how its trunk learns."""
+    training = {**config["training"]["heads"], "steps": config["training"]["heads"]["steps"][head]}
+    share = training.pop("trunk_learning_rate_fraction")
+    return {"training": training} | ({"trunk_learning_rate_fraction": share} if head in JOINT else {})
+
+
 def stage_settings(config: dict, stage: str, *, model: str | None = None, corpus_identity: str = "") -> str:
     """What `stage` depends on, as canonical JSON: sorted keys, 1 and 1.0 the same.
 
     Args:
-        model: plain, mtp or draft, for the stage `train`.
+        model: plain, mtp or draft, for the stage `train`; one of `HEADS` for the stage `head`.
         corpus_identity: the text's sha256, which stands for where it comes from.
     """
     machine = {"device": config["device"], "threads": config["threads"]}
@@ -213,6 +237,8 @@ def stage_settings(config: dict, stage: str, *, model: str | None = None, corpus
             slice_["context"] = config["model"]["context"]
             if model == "mtp":
                 slice_["mtp_weight"] = config["training"]["mtp_weight"]
+        case "head":
+            slice_ = {**_training_of_head(config, model), **machine}
         case "ngram":
             slice_ = config["ngram"]
         case "checks":
@@ -238,6 +264,14 @@ def stage_settings(config: dict, stage: str, *, model: str | None = None, corpus
 
 
 TRAINING_TOKENS_PER_CORE_S = {"plain": 12_600, "mtp": 7_900, "draft": 110_000}  # measured on one 2020s server core
+SECONDS_OF_A_HEAD = {  # of a token, over those of the target with MTP
+    "mtp2": 0.65,
+    "mtp4": 1.15,
+    "parallel": 1.32,
+    "medusa1": 0.30,
+    "medusa2": 0.83,
+    "eagle": 0.45,
+}
 
 
 def training_hours(config: dict) -> float:
@@ -246,4 +280,8 @@ def training_hours(config: dict) -> float:
     for model, speed in TRAINING_TOKENS_PER_CORE_S.items():
         training = config["training"]["draft" if model == "draft" else "target"]
         seconds += training["steps"] * training["batch"] * config["model"]["context"] / speed
+    heads = config["training"]["heads"]
+    for head in heads_of(config):
+        tokens = heads["steps"][head] * heads["batch"] * config["model"]["context"]
+        seconds += tokens * SECONDS_OF_A_HEAD[head] / TRAINING_TOKENS_PER_CORE_S["mtp"]
     return seconds * len(config["seeds"]) / 3600

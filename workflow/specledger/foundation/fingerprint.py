@@ -72,7 +72,7 @@ def modules_of(entry: str) -> dict[str, Path]:
 def code_hash(stage: str, extra: tuple[Path, ...] = ()) -> str:
     """Hash of what `python -m specledger STAGE` runs, and of the `extra` files (templates) as bytes."""
     digest = hashlib.sha256()
-    for name, path in sorted(modules_of(f"{PACKAGE.name}.commands.{stage}").items()):
+    for name, path in sorted(modules_of(f"{PACKAGE.name}.commands.{stage.replace('-', '_')}").items()):
         if name.partition(".")[2] not in SPEAKING:
             digest.update(f"{name}\0{_parsed(path)[0]}\0".encode())
     for path in sorted(extra):

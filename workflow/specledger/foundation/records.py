@@ -79,9 +79,14 @@ def sum_of(*paths: Path) -> str:
     return digest.hexdigest()
 
 
-def weights_of(folder: Path) -> tuple[Path, Path]:
+def weights_of(folder: Path) -> tuple[Path, ...]:
     """The files that make a model what it is."""
     return folder / "model.safetensors", folder / "heads.safetensors"
+
+
+def head_weights_of(folder: Path) -> tuple[Path, ...]:
+    """The same of a head that was trained on top of a model."""
+    return (folder / "heads.safetensors",)
 
 
 def _git(*arguments: str) -> str | None:

@@ -20,6 +20,7 @@ class FeatureDrafter(nn.Module):
     def __init__(self, config: LlamaConfig):
         super().__init__()
         self.projection = nn.Linear(2 * config.width, config.width)
+        torch.nn.init.zeros_(self.projection.bias)  # PyTorch would draw it from its global generator
         self.block = Block(config)
 
     def state(self, target: Llama, feature_BTD: Tensor, next_tokens_BT: Tensor, cache: KVCache | None = None) -> Tensor:

@@ -52,7 +52,8 @@ def _config_from_hugging_face(record: dict) -> LlamaConfig:
     )
 
 
-def _save_tensors(path: Path, tensors: dict) -> None:
+def save_tensors(path: Path, tensors: dict) -> None:
+    """Write tensors by name, whole or not at all."""
     found = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     try:
         with written_whole(path) as temporary:
@@ -63,13 +64,14 @@ def _save_tensors(path: Path, tensors: dict) -> None:
 
 def save_model(folder: Path, model: Llama, mtp: MTPModule | None = None) -> None:
     """Write the model; heads.safetensors is there for every model, empty for one without heads."""
-    _save_tensors(folder / "model.safetensors", model.state_dict())
+    save_tensors(folder / "model.safetensors", model.state_dict())
     heads = {} if mtp is None else {MTP_PREFIX + name: tensor for name, tensor in mtp.state_dict().items()}
-    _save_tensors(folder / "heads.safetensors", heads)
+    save_tensors(folder / "heads.safetensors", heads)
     write_json(folder / "config.json", hugging_face_config(model.config))
 
 
-def _load_tensors(path: Path) -> dict:
+def load_tensors(path: Path) -> dict:
+    """Tensors by name; UserError for a file that is missing or damaged."""
     try:
         return load_file(path)
     except FileNotFoundError:
@@ -78,7 +80,13 @@ def _load_tensors(path: Path) -> dict:
         raise UserError(f"{path}: damaged ({error}); delete it and run snakemake again") from None
 
 
-def _fill(module: torch.nn.Module, tensors: dict, path: Path) -> None:
+def under(prefix: str, tensors: dict) -> dict:
+    """Those whose names begin with `prefix`, without it."""
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+
+
+def fill(module: torch.nn.Module, tensors: dict, path: Path) -> None:
+    """Take the tensors over; UserError where they are not those of such a module."""
     try:
         module.load_state_dict(tensors)
     except RuntimeError as error:
@@ -96,20 +104,16 @@ def _load_config(path: Path) -> LlamaConfig:
 def load_model(folder: Path, device: torch.device) -> Llama:
     """The model of a folder, ready for inference on `device`."""
     model = Llama(_load_config(folder / "config.json"))
-    _fill(model, _load_tensors(folder / "model.safetensors"), folder / "model.safetensors")
+    fill(model, load_tensors(folder / "model.safetensors"), folder / "model.safetensors")
     return model.to(device).eval().requires_grad_(False)
 
 
 def load_mtp(folder: Path, target: Llama) -> MTPModule:
     """The MTP module beside `target`; UserError where the folder has none."""
     path = folder / "heads.safetensors"
-    tensors = {
-        name.removeprefix(MTP_PREFIX): tensor
-        for name, tensor in _load_tensors(path).items()
-        if name.startswith(MTP_PREFIX)
-    }
+    tensors = under(MTP_PREFIX, load_tensors(path))
     if not tensors:
         raise UserError(f"{path}: holds no MTP module; the model 'mtp' has one")
     mtp = MTPModule(target.config)
-    _fill(mtp, tensors, path)
+    fill(mtp, tensors, path)
     return mtp.to(target.lm_head.weight.device).eval().requires_grad_(False)

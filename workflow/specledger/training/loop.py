@@ -1,6 +1,6 @@
-"""Training of the target, with or without an MTP module, and of the draft model.
+"""The loop of every training: steps, evaluations on the way, checkpoints; what is trained is a `Subject`.
 
-Shapes: N sequences (or steps, of losses), T = context, D width, V vocabulary.
+Shapes: N sequences (or steps, of losses), T = context, A tokens ahead of it.
 """
 
 import math
@@ -14,58 +14,43 @@ from torch import Tensor
 
 from specledger.corpus.text import Corpus
 from specledger.foundation.errors import UserError
-from specledger.models.llama import Llama, LlamaConfig, initialise
-from specledger.models.mtp import MTPModule
 from specledger.training.batches import validation_windows
 from specledger.training.keeper import Keeper
+from specledger.training.precision import precision_of
 from specledger.training.schedule import rate_of
 from specledger.training.settings import TrainingSettings
 from specledger.training.state import Best, State
-from specledger.training.step import losses, losses_on, make_optimizer, precision_of, update
+from specledger.training.step import make_optimizer, update
+from specledger.training.subject import Subject
 
 EVALUATION_BATCH = 128
-TRUNK, HEAD, ORDER = range(3)  # what a training draws at random, each from a stream of its own
+TRUNK, HEAD, ORDER, DRAFTER = range(4)  # what a training draws at random, each from a stream of its own
 INTERIM_WINDOWS = 256  # validation windows of an evaluation on the way; the last one takes them all
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trained:
-    """What training yields; losses are nats a character over the whole validation text."""
+class Fitted:
+    """What the loop yields; the losses are over the whole validation text, by the subject's names."""
 
-    model: Llama
-    mtp: MTPModule | None
     history: list[dict]
     chosen_step: int
-    validation_loss: float
-    validation_mtp_loss: float | None
+    losses: dict[str, float]
     train_s: float
 
 
 @torch.inference_mode()
-def evaluate(model: Llama, mtp: MTPModule | None, windows: Tensor) -> tuple[float, float | None]:
-    """Losses over validation windows [N, T + 2], each window weighing the same."""
-    total_main = total_mtp = 0.0
+def evaluate(subject: Subject, windows: Tensor) -> dict[str, float]:
+    """The subject's losses over validation windows [N, T + A], each window weighing the same."""
+    totals = dict.fromkeys(subject.names, 0.0)
     for chunk in windows.split(EVALUATION_BATCH):
-        main, after = losses(model, mtp, chunk)
-        total_main += main.item() * len(chunk)
-        total_mtp += after.item() * len(chunk) if after is not None else 0.0
-    return total_main / len(windows), (total_mtp / len(windows) if mtp is not None else None)
+        for name, loss in zip(subject.names, subject.losses(chunk), strict=True):
+            totals[name] += loss.item() * len(chunk)
+    return {name: total / len(windows) for name, total in totals.items()}
 
 
 def stream(seed: int, purpose: int) -> torch.Generator:
     """A generator of its own for each purpose; PyTorch's looks at 32 bits of a seed, so they are mixed first."""
     return torch.Generator().manual_seed(int(np.random.SeedSequence((seed, purpose)).generate_state(1)[0]))
-
-
-def build(config: LlamaConfig, *, with_mtp: bool, seed: int) -> tuple[Llama, MTPModule | None]:
-    """Fresh models; the trunk of a seed starts the same with and without an MTP module."""
-    model = Llama(config)
-    initialise(model, stream(seed, TRUNK))
-    if not with_mtp:
-        return model, None
-    mtp = MTPModule(config)
-    initialise(mtp, stream(seed, HEAD))
-    return model, mtp
 
 
 def _diverged(loss: float, step: int, keeper: Keeper | None) -> UserError:
@@ -81,11 +66,11 @@ def _refuse_unless_finite(recent: list[Tensor], step: int, keeper: Keeper | None
         raise _diverged(losses_N[bad[0]].item(), step - len(recent) + 1 + bad[0], keeper)
 
 
-def _evaluate_on_the_way(state: State, model, mtp, windows: Tensor, keeper: Keeper | None) -> tuple:
-    main, after = evaluate(model, mtp, windows)
-    if not math.isfinite(main + (after or 0.0)):
-        raise _diverged(main, state.step, keeper)
-    return main, after
+def _evaluate_on_the_way(state: State, subject: Subject, windows: Tensor, keeper: Keeper | None) -> dict[str, float]:
+    found = evaluate(subject, windows)
+    if not math.isfinite(sum(found.values())):
+        raise _diverged(found[subject.names[0]], state.step, keeper)
+    return found
 
 
 def _note_best(state: State, loss: float) -> None:
@@ -94,8 +79,15 @@ def _note_best(state: State, loss: float) -> None:
         state.best = Best(loss=loss, step=state.step, weights=weights)
 
 
-def train(
-    config: LlamaConfig,
+def first_state(subject: Subject, settings: TrainingSettings, *, seed: int, device: torch.device) -> State:
+    """A training before its first step, with the subject on its device."""
+    subject.prepare(device, precision_of(settings.precision, device))
+    modules = torch.nn.ModuleList(subject.parts)
+    return State(modules=modules, optimizer=make_optimizer(subject, settings), order=stream(seed, ORDER))
+
+
+def fit(
+    subject: Subject,
     settings: TrainingSettings,
     corpus: Corpus,
     *,
@@ -103,47 +95,42 @@ def train(
     device: torch.device,
     on_step: Callable[[int, Callable[[], float]], None],
     keeper: Keeper | None = None,
-) -> Trained:
-    """Train one model from its seed; the same seed, settings and machine give the same bits, interrupted or not.
+) -> Fitted:
+    """Train a subject in place; the same start, seed, settings and machine give the same bits, interrupted or not.
 
     Args:
+        seed: decides the order of the text, and what steps draw besides.
         on_step: called after each update with its number and a function that reads the last loss
             (which on a GPU waits for the device, so it is called only to show it).
         keeper: what keeps the state on the way, and where the training goes on from; it may raise Stopped.
     """
-    model, mtp = build(config, with_mtp=settings.mtp_weight is not None, seed=seed)
-    modules = torch.nn.ModuleList(m for m in (model, mtp) if m is not None).to(device)
-    state = State(modules=modules, optimizer=make_optimizer(modules, settings), order=stream(seed, ORDER))
+    state = first_state(subject, settings, seed=seed, device=device)
     if keeper is not None:
         keeper.restore(state)
     started = time.perf_counter() - state.elapsed_s
-    _take_steps(state, model, mtp, settings, corpus, on_step, keeper)
+    _take_steps(state, subject, settings, corpus, on_step, keeper)
     if state.best is not None:
-        modules.load_state_dict(state.best.weights)
-    main, after = evaluate(model, mtp, _to_tensor(corpus.validation, config.context, None, device))
+        state.modules.load_state_dict(state.best.weights)
+    losses = evaluate(subject, _windows(corpus, subject, limit=None))
     if keeper is not None:
         keeper.heed()
-    return Trained(
-        model=model,
-        mtp=mtp,
+    return Fitted(
         history=state.history,
         chosen_step=state.best.step if state.best is not None else settings.steps,
-        validation_loss=main,
-        validation_mtp_loss=after,
+        losses=losses,
         train_s=time.perf_counter() - started,
     )
 
 
-def _take_steps(state: State, model, mtp, settings: TrainingSettings, corpus: Corpus, on_step, keeper) -> None:
+def _take_steps(state: State, subject: Subject, settings: TrainingSettings, corpus: Corpus, on_step, keeper) -> None:
     """The steps that are left, with an evaluation and a checkpoint where each is due, and both after the last."""
-    started, context = time.perf_counter() - state.elapsed_s, model.config.context
-    tokens = torch.from_numpy(corpus.train).to(model.cos.device)
-    windows = _to_tensor(corpus.validation, context, INTERIM_WINDOWS, model.cos.device)
-    compute = losses_on(tokens.device, precision_of(settings.precision, tokens.device))
+    started = time.perf_counter() - state.elapsed_s
+    tokens = torch.from_numpy(corpus.train).to(subject.device)
+    windows = _windows(corpus, subject, limit=INTERIM_WINDOWS)
     recent = []  # losses that nobody has looked at: on a GPU a look waits for the device
     for step in range(state.step + 1, settings.steps + 1):
         rate = rate_of(settings, step)
-        loss = update(compute, model, mtp, state, rate, settings, tokens)
+        loss = update(subject, state, rate, settings, tokens)
         recent.append(loss)
         on_step(step, loss.item)
         state.step, last = step, step == settings.steps
@@ -153,16 +140,17 @@ def _take_steps(state: State, model, mtp, settings: TrainingSettings, corpus: Co
             _refuse_unless_finite(recent, step, keeper)
             recent.clear()
         if evaluating:
-            main, after = _evaluate_on_the_way(state, model, mtp, windows, keeper)
-            row = {"step": step, "train_loss": loss.item(), "validation_loss": main, "validation_mtp_loss": after}
+            found = _evaluate_on_the_way(state, subject, windows, keeper)
+            row = {"step": step, "train_loss": loss.item()} | {f"validation_{name}": x for name, x in found.items()}
             elapsed_s = round(time.perf_counter() - started, 3)
             state.history.append({**row, "learning_rate": rate, "elapsed_s": elapsed_s})
             if settings.checkpoint == "best":
-                _note_best(state, main)
+                _note_best(state, found[subject.names[0]])
         if keeping:
             state.elapsed_s = time.perf_counter() - started
             keeper.keep(state)
 
 
-def _to_tensor(validation: np.ndarray, context: int, limit: int | None, device: torch.device) -> Tensor:
-    return torch.from_numpy(validation_windows(validation, context=context, limit=limit)).to(device)
+def _windows(corpus: Corpus, subject: Subject, limit: int | None) -> Tensor:
+    found = validation_windows(corpus.validation, context=subject.context, ahead=subject.ahead, limit=limit)
+    return torch.from_numpy(found).to(subject.device)

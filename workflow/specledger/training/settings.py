@@ -18,4 +18,4 @@ class TrainingSettings:
     evaluate_every: int
     checkpoint: str
     precision: str
-    mtp_weight: float | None
+    mtp_weight: float | None = None
