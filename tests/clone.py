@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 import yaml
+from specledger.foundation.config import HEADS
 
 ROOT = Path(__file__).resolve().parents[1]
 PARTS = ("Snakefile", "config", "profiles", "workflow")
@@ -22,6 +23,7 @@ TINY = {
     "training": {
         "target": {"steps": 12, "batch": 4, "warmup_steps": 3, "evaluate_every": 6},
         "draft": {"steps": 12, "batch": 4, "warmup_steps": 3, "evaluate_every": 6},
+        "heads": {"steps": dict.fromkeys(HEADS, 8), "batch": 4, "warmup_steps": 3, "evaluate_every": 6},
     },
     "acceptance": {
         "positions": 1,

@@ -22,6 +22,7 @@ from snakemake.settings.types import (
 )
 from specledger.analysis.provenance import MODELS, current_sum, results_of
 from specledger.foundation import fingerprint
+from specledger.foundation.config import HEADS
 from specledger.foundation.records import hash_text
 
 
@@ -97,8 +98,10 @@ class Planned:
         for benchmark in filter(None, self.benchmarks):
             (self.checkout / benchmark).parent.mkdir(parents=True, exist_ok=True)
             (self.checkout / benchmark).write_text("s\n1.0\n", encoding="utf-8")
-        for made in results_of(self.results, [1, 2]):
-            params = self.params[("train", made.kind) if made.kind in MODELS else (made.kind, None)]
+        heads = [name for rule, name in self.params if rule == "head"]
+        for made in results_of(self.results, [1, 2], heads):
+            rule = "train" if made.kind in MODELS else "head" if made.kind in HEADS else None
+            params = self.params[(rule, made.kind) if rule else (made.kind, None)]
             used = made.inputs.keys() - ({"plain"} if made.kind != "checks" else set())
             record = {
                 "settings_hash": hash_text(params.settings),
@@ -111,4 +114,5 @@ class Planned:
 
 def _name(job) -> tuple:
     found = job.wildcards_dict
-    return job.rule.name.removesuffix("_of_seed"), found.get("model"), int(found["seed"]) if "seed" in found else None
+    model = found.get("model", found.get("head"))
+    return job.rule.name.removesuffix("_of_seed"), model, int(found["seed"]) if "seed" in found else None

@@ -7,20 +7,25 @@ import fnmatch
 import re
 
 import yaml
-from clone import ROOT
+from clone import ROOT, TINY, merged
+from specledger.foundation.config import HEADS as ALL_HEADS
+from specledger.foundation.config import heads_of
 
 README = (ROOT / "config" / "README.md").read_text(encoding="utf-8")
 STUDY = yaml.safe_load((ROOT / "config" / "config.yaml").read_text(encoding="utf-8"))
 MODELS = ("plain", "mtp", "draft")
+HEADS = tuple(heads_of(merged(STUDY, TINY)))  # those that the tiny study trains
 EACH_SEED = ("checks", "acceptance", "sequences", "sweep")
 MEASURED = (*EACH_SEED, "controls")
 REPORT = ("page", "paper")
-WORDS = {"nothing": (), "everything": ("corpus",), "models": MODELS, "measured": MEASURED}
+WORDS = {"nothing": (), "everything": ("corpus",), "models": MODELS, "heads": HEADS, "measured": MEASURED}
 FOLLOWS = {
     "corpus": ("ngram", *MODELS),
     "ngram": MEASURED,
     "plain": ("checks", "tables"),
-    "mtp": MEASURED,
+    "mtp": (*HEADS, *MEASURED),
+    **dict.fromkeys(HEADS, MEASURED),
+    "medusa1": ("medusa2", *MEASURED) if "medusa2" in HEADS else MEASURED,
     "draft": MEASURED,
     **dict.fromkeys(MEASURED, ("tables",)),
     "tables": ("figures", *REPORT),
@@ -45,13 +50,15 @@ EDITS = {
     "model.context": 65,
     **{f"model.target.{key}": value for key, value in zip(SIZES, (3, 64, 8, 1), strict=True)},
     **{f"model.draft.{key}": value for key, value in zip(SIZES, (2, 32, 8, 1), strict=True)},
+    **{f"training.heads.steps.{head}": 9 for head in ("mtp2", "mtp4", "parallel", "medusa1", "medusa2", "eagle")},
+    "training.heads.trunk_learning_rate_fraction": 0.2,
     **{
         f"training.{model}.{key}": value
-        for model in ("target", "draft")
+        for model in ("target", "draft", "heads")
         for key, value in {
             "steps": 13,
             "batch": 5,
-            "learning_rate": 2.0e-3,
+            "learning_rate": 4.0e-3,
             "warmup_steps": 2,
             "final_learning_rate_fraction": 0.2,
             "weight_decay": 0.2,
@@ -61,6 +68,7 @@ EDITS = {
             "checkpoint": "best",
             "precision": "float32",
         }.items()
+        if (model, key) != ("heads", "steps")
     },
     "training.mtp_weight": 0.2,
     "ngram.order": 4,
@@ -136,7 +144,7 @@ OTHER = dict(rows("other edits"))
 def row_of(key: str) -> str:
     found = [cell for pattern, cell in KEYS.items() if fnmatch.fnmatch(key, pattern)]
     assert len(found) == 1, f"config/README.md must have one row for {key}, it has {len(found)}"
-    return found[0]
+    return found[0].replace("that head", key.rpartition(".")[2])
 
 
 def kinds(cell: str) -> set[str]:
@@ -153,9 +161,9 @@ def with_what_follows(found: set[str]) -> set[str]:
 
 def jobs_of(cell: str, seeds=(1, 2), only: int | None = None, follows=(), closed=True) -> set[tuple]:
     """The jobs of a row and, if `closed`, all that follow; `only` is the one seed that it speaks of."""
-    found, named = set(), kinds(cell) | set(follows)
+    found, named = set(), (kinds(cell) | set(follows)) - (set(ALL_HEADS) - set(HEADS))
     for kind in with_what_follows(named) if closed else named:
-        rule, model = ("train", kind) if kind in MODELS else (kind, None)
-        each = seeds if kind in (*MODELS, *EACH_SEED) else seeds[:1] if kind == "controls" else (None,)
+        rule, model = ("train", kind) if kind in MODELS else ("head", kind) if kind in HEADS else (kind, None)
+        each = seeds if kind in (*MODELS, *HEADS, *EACH_SEED) else seeds[:1] if kind == "controls" else (None,)
         found |= {(rule, model, seed) for seed in each if only is None or seed in (only, None)}
     return found

@@ -73,6 +73,10 @@ BAD = [
     ("sampling", None, ["sampling", "null", "temperature, top_k, top_p"]),
     ("training/target/learning_rate", 0, ["training.target.learning_rate", "0", "above 0"]),
     ("training/draft/warmup_steps", 5000, ["training.draft.warmup_steps", "5000", "less than steps"]),
+    ("training/heads/warmup_steps", 500, ["training.heads.warmup_steps", "500", "less than steps.medusa2 = 500"]),
+    ("training/heads/steps/mtp3", 5, ["training.heads.steps.mtp3", "unknown key", "mtp2, mtp4, parallel"]),
+    ("training/heads/steps/eagle", 0, ["training.heads.steps.eagle", "0", "at least 1"]),
+    ("training/heads/trunk_learning_rate_fraction", 0, ["trunk_learning_rate_fraction", "0", "above 0"]),
     ("training/draft/checkpoint", "first", ["training.draft.checkpoint", "first", "last, best"]),
     ("training/target/betas", [0.9], ["training.target.betas", "two numbers"]),
     ("training/target/steps", MISSING, ["training.target.steps", "missing"]),
@@ -132,15 +136,17 @@ def lay_over(below: dict, above: dict) -> None:
 
 
 STAGES = [("corpus", None), ("train", "plain"), ("train", "mtp"), ("train", "draft"), ("ngram", None)]
+STAGES += [("head", name) for name in configuration.HEADS]
 STAGES += [(stage, None) for stage in ("checks", "acceptance", "sequences", "controls", "sweep", "analysis", "report")]
 ALL = {model or stage for stage, model in STAGES}
+HEADS = set(configuration.HEADS)
 MEASURED = {"checks", "acceptance", "sequences", "controls", "sweep"}
 
 TOUCHES = [
     ("seeds", [1], {"analysis"}),
     ("quick", True, {"analysis"}),
-    ("device", "cpu", {"plain", "mtp", "draft"} | MEASURED),
-    ("threads", 1, {"plain", "mtp", "draft"} | MEASURED),
+    ("device", "cpu", {"plain", "mtp", "draft"} | HEADS | MEASURED),
+    ("threads", 1, {"plain", "mtp", "draft"} | HEADS | MEASURED),
     ("corpus/path", "x.txt", set()),
     ("corpus/download/urls", ["https://x"], set()),
     ("corpus/prompt", "A", MEASURED),
@@ -152,6 +158,9 @@ TOUCHES = [
     ("training/target/steps", 4000, {"plain", "mtp"}),
     ("training/draft/steps", 4000, {"draft"}),
     ("training/mtp_weight", 0.1, {"mtp"}),
+    ("training/heads/steps/eagle", 400, {"eagle"}),
+    ("training/heads/batch", 16, HEADS),
+    ("training/heads/trunk_learning_rate_fraction", 0.2, {"parallel", "medusa2"}),
     ("ngram/order", 4, {"ngram"}),
     ("sampling/temperature", 0.7, {"acceptance", "sweep"}),
     ("checks/greedy_tokens", 40, {"checks"}),
@@ -201,3 +210,22 @@ def test_two_values_that_swap_are_two_settings():
     swapped = edited("training/target/weight_decay", 0.1)
     swapped["training"]["target"]["final_learning_rate_fraction"] = 0.2
     assert slices(config)["plain"] != slices(swapped)["plain"]
+
+
+@pytest.mark.parametrize(
+    ("gammas", "trees", "heads"),
+    [
+        ({}, {}, []),
+        ({"mtp2": [1, 2], "eagle": [1]}, {}, ["mtp2", "eagle"]),
+        ({"mtp_chained": [2], "medusa2": [1]}, {}, ["medusa1", "medusa2"]),  # begins with the heads of medusa1
+        ({}, {"medusa1_typical": [16], "parallel": [4], "ngram": [4]}, ["parallel", "medusa1"]),
+        ({"mtp4": []}, {"eagle": []}, []),
+    ],
+)
+def test_only_heads_that_a_drafter_uses_are_trained(gammas, trees, heads):
+    config = study()
+    config["sweep"] |= {"gammas": {"draft": [1], "ngram": [1], "mtp": [1], **gammas}, "trees": trees}
+    assert configuration.heads_of(config) == heads
+    alone = study()
+    alone["sweep"] |= {"gammas": {"draft": [1]}, "trees": {}}
+    assert (configuration.training_hours(config) > configuration.training_hours(alone)) == bool(heads)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from clone import write_config
 from planning import Planned
-from reruns import REPORT, jobs_of
+from reruns import HEADS, REPORT, jobs_of
 from specledger.analysis.adoption import recorded
 from specledger.analysis.provenance import mixed_lines, provenance, results_of, stale_beside, stale_lines
 from specledger.foundation.errors import UserError
@@ -43,8 +43,8 @@ def expected_of(study) -> dict:
 
 
 def test_each_result_says_what_made_it(finished):
-    names = [made.name for made in results_of(finished.results, SEEDS)]
-    assert names[:3] == ["corpus", "ngram", "models/plain/1"] and len(names) == 2 + 6 + 8 + 1
+    names = [made.name for made in results_of(finished.results, SEEDS, HEADS)]
+    assert names[:3] == ["corpus", "ngram", "models/plain/1"] and len(names) == 2 + 6 + 8 + 1 + 2 * len(HEADS)
     assert names.count("controls/1") == 1 and "controls/2" not in names
     assert stale_lines(finished.results, SEEDS, expected_of(finished)) == []
 
@@ -53,7 +53,7 @@ def test_each_result_says_what_made_it(finished):
 @pytest.mark.parametrize("name", ["corpus", "ngram", "models/mtp/2", "sweep/1", "controls/1"])
 def test_another_hash_is_named(what, name, copied):
     expected = expected_of(copied)
-    made = {made.name: made for made in results_of(copied.results, SEEDS)}[name]
+    made = {made.name: made for made in results_of(copied.results, SEEDS, HEADS)}[name]
     record = json.loads(made.certificate.read_text())
     made.certificate.write_text(json.dumps({**record, f"{what}_hash": "0"}))
     assert stale_lines(copied.results, SEEDS, expected) == [f"{name}: made with other {what} than the study's"]
@@ -120,7 +120,7 @@ def test_a_comparison_with_other_weights_is_named(copied):
 def test_the_report_is_told_of_a_comparison_that_is_stale(copied):
     expected, about = expected_of(copied), {"stage": "", "settings": "{}", "code": "", "inputs": {}, "threads": 1}
     (measured_beside(copied, expected) / "certificate.json").unlink()
-    for made in results_of(copied.results, SEEDS):
+    for made in results_of(copied.results, SEEDS, HEADS):
         record = json.loads(made.certificate.read_text())
         made.certificate.write_text(json.dumps(certificate(**about, device="a") | record))
         (made.folder / "training.json").write_text('{"train_s": 1.0}')

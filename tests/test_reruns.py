@@ -10,7 +10,7 @@ import pytest
 import yaml
 from clone import TINY, write_config
 from planning import Planned
-from reruns import EDITS, FOLLOWS, KEYS, ONE_VALUE, OTHER, REPORT, STUDY, jobs_of, kinds, leaves, row_of
+from reruns import ALL_HEADS, EDITS, FOLLOWS, KEYS, ONE_VALUE, OTHER, REPORT, STUDY, jobs_of, kinds, leaves, row_of
 from small import play
 from specledger.commands.run import STAGES
 from specledger.foundation import fingerprint
@@ -64,8 +64,8 @@ def test_each_key_has_a_row_and_an_edit():
         row_of(key)
     for pattern in KEYS:
         assert any(fnmatch.fnmatch(key, pattern) for key in keys), f"config/README.md explains {pattern}, no key"
-    for cell in (*KEYS.values(), *OTHER.values()):
-        assert kinds(cell) <= {"corpus", *FOLLOWS, *REPORT}, cell
+    for cell in (*map(row_of, keys), *OTHER.values()):
+        assert kinds(cell) <= {"corpus", *FOLLOWS, *REPORT, *ALL_HEADS}, cell
 
 
 @pytest.mark.parametrize("key", [key for key in EDITS if key != "seeds"])
@@ -235,7 +235,8 @@ ROWS = {
         ),
         {},
     ),
-    "logic of training": (of_files(f"{PACKAGE}/training/loop.py"), {}),
+    "logic of training/loop.py": (of_files(f"{PACKAGE}/training/loop.py"), {}),
+    "logic of training/medusa.py": (of_files(f"{PACKAGE}/training/medusa.py"), {}),
     "logic of models/ngram.py": (of_files(f"{PACKAGE}/models/ngram.py"), {}),
     "logic of sampling": (of_files(f"{PACKAGE}/sampling/verify.py"), {}),
     "logic of experiments": (of_files(f"{PACKAGE}/experiments/forward_costs.py"), {}),
@@ -266,7 +267,7 @@ def loads() -> dict[str, set[str]]:
     """The stages that reach each module; test_fingerprint.py compares with what Python itself loads."""
     found = defaultdict(set)
     for stage in STAGES:
-        for name in fingerprint.modules_of(f"specledger.commands.{stage}"):
+        for name in fingerprint.modules_of(fingerprint.entry_of(stage)):
             found[name].add(stage)
     return found
 
@@ -284,7 +285,8 @@ def test_a_change_in_each_module_runs_the_stages_that_load_it(study):
         kept = {path: path.read_bytes() for path in paths}
         for path in paths:
             path.write_text(more(path.read_text(encoding="utf-8")), encoding="utf-8")
-        cell = ", ".join("models" if stage == "train" else stage for stage in sorted(stages)) or "nothing"
+        named = {"train": "models", "train-head": "heads"}
+        cell = ", ".join(named.get(stage, stage) for stage in sorted(stages)) or "nothing"
         found = set(study.jobs())
         for path, content in kept.items():
             path.write_bytes(content)

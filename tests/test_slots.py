@@ -121,7 +121,7 @@ def test_every_stage_with_a_device_computes():
 
 
 def code_of(stage: str) -> str:
-    return (Path(run.__file__).parent / f"{stage}.py").read_text(encoding="utf-8")
+    return (Path(run.__file__).parent / f"{stage.replace('-', '_')}.py").read_text(encoding="utf-8")
 
 
 def test_a_gpu_that_pytorch_does_not_see_is_one_line(monkeypatch, tmp_path, capsys):

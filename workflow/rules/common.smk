@@ -63,6 +63,7 @@ try:
 except UserError as error:
     sys.exit(f"specledger: {error}")
 
+HEADS = configuration.heads_of(config)
 SEEDS = [int(seed) for seed in config["seeds"]]
 GPU = 1 if ON_GPU else 0  # a job on the CPU asks for no GPU, so that --resources gpu=1 doesn't queue it
 
@@ -75,10 +76,15 @@ def settings(stage, model=None):
 def expected():
     """What the certificate of each stage must say, as JSON, so that the report can name what is stale."""
     stages = [("corpus", None), ("ngram", None), *(("train", m) for m in ("plain", "mtp", "draft"))]
+    stages += [("head", name) for name in HEADS]
     stages += [(stage, None) for stage in ("checks", "acceptance", "sequences", "controls", "sweep")]
     return json.dumps(
         {
-            model or stage: {"settings_hash": hash_text(settings(stage, model)), "code_hash": code_hash(stage)}
+            model
+            or stage: {
+                "settings_hash": hash_text(settings(stage, model)),
+                "code_hash": code_hash("train-head" if stage == "head" else stage),
+            }
             for stage, model in stages
         },
         sort_keys=True,
@@ -97,6 +103,11 @@ if workflow.is_main_process:
 def model_files(model):
     """The files of a trained model, with the wildcard {seed} left in."""
     return [MODELS / model / "{seed}" / name for name in ("config.json", "model.safetensors", "heads.safetensors")]
+
+
+def head_files(head):
+    """The files of a trained head, with the wildcard {seed} left in."""
+    return [RESULTS / "heads" / head / "{seed}" / "heads.safetensors"]
 
 
 def meaning_of(path):
@@ -132,4 +143,5 @@ def word_about_time():
 
 wildcard_constraints:
     model="plain|mtp|draft",
+    head="|".join(configuration.HEADS),
     seed="[0-9]+",

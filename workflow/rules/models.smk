@@ -1,5 +1,7 @@
-# What is learned or counted: the target without and with MTP, the draft model, the n-gram.
+# What is learned or counted: the target without and with MTP, the draft model, heads of the target, the n-gram.
 MODEL_FILES = ("config.json", "model.safetensors", "heads.safetensors", "training.json", "certificate.json")
+
+HEAD_FILES = ("heads.safetensors", "training.json", "certificate.json")
 
 
 rule train:
@@ -30,6 +32,37 @@ rule train:
         " --history {output.history:q} --checkpoint {params.checkpoint:q}"
 
 
+rule head:
+    input:
+        text=rules.corpus.output.text,
+        record=rules.corpus.output.record,
+        mtp=model_files("mtp"),
+        # What medusa2 begins with. No other head has such files.
+        medusa1=branch(lambda wildcards: wildcards.head == "medusa2", then=head_files("medusa1"), otherwise=[]),
+    output:
+        [RESULTS / "heads" / "{head}" / "{seed}" / name for name in HEAD_FILES],
+        history=RESULTS / "heads" / "{head}" / "{seed}" / "history.csv",
+    log:
+        LOGS / "head" / "{head}-{seed}.log",
+    benchmark:
+        BENCHMARKS / "head" / "{head}-{seed}.tsv"
+    conda:
+        ENVIRONMENT
+    threads: config["threads"]
+    resources:
+        gpu=GPU,
+        mem_mb=1500,
+    params:
+        settings=lambda wildcards: settings("head", wildcards.head),
+        code=code_hash("train-head"),
+        checkpoint=lambda wildcards: RESULTS / "checkpoints" / f"{wildcards.head}-{wildcards.seed}.safetensors",
+    shell:
+        "python -m specledger train-head --settings {params.settings:q} --code {params.code} --log {log:q}"
+        " --head {wildcards.head} --seed {wildcards.seed} --text {input.text:q} --record {input.record:q}"
+        " --mtp {input.mtp:q} --medusa1 {input.medusa1:q} --history {output.history:q}"
+        " --checkpoint {params.checkpoint:q}"
+
+
 rule ngram:
     input:
         text=rules.corpus.output.text,
@@ -58,9 +91,10 @@ CAST = {
     "mtp": model_files("mtp"),
     "draft": model_files("draft"),
     "ngram": rules.ngram.output.table,
+    "heads": [path for head in HEADS for path in head_files(head)],
 }
 CAST_ARGUMENTS = (
     "--settings {params.settings:q} --code {params.code} --log {log:q} --seed {wildcards.seed}"
     " --text {input.text:q} --record {input.record:q} --ngram {input.ngram:q}"
-    " --mtp {input.mtp:q} --draft {input.draft:q}"
+    " --mtp {input.mtp:q} --draft {input.draft:q} --heads {input.heads:q}"
 )

@@ -8,6 +8,7 @@ localrules:
 rule models:
     input:
         expand(rules.train.output, model=("plain", "mtp", "draft"), seed=SEEDS),
+        expand(rules.head.output, head=HEADS, seed=SEEDS),
         rules.ngram.output,
 
 

@@ -11,6 +11,7 @@ from base64 import urlsafe_b64encode
 from pathlib import Path
 
 from specledger.analysis.provenance import MODELS, Made, changed_files, differences, results_of
+from specledger.foundation.config import HEADS
 from specledger.foundation.errors import UserError
 from specledger.foundation.records import read_json
 
@@ -30,6 +31,8 @@ def _benchmark(results: Path, made: Made) -> Path:
     folder = results / "benchmarks"
     if made.kind in MODELS:
         return folder / "train" / f"{made.kind}-{made.folder.name}.tsv"
+    if made.kind in HEADS:
+        return folder / "head" / f"{made.kind}-{made.folder.name}.tsv"
     return folder / f"{made.name}.tsv"
 
 
@@ -65,7 +68,7 @@ def _settle_text(made: Made, expected: dict[str, dict]) -> bool:
 def settle(results: Path, seeds: list[int], expected: dict[str, dict]) -> list[str]:
     """Judge what lies in `results` without Snakemake's record; the names of what is stale."""
     now, stale, same_text = time.time(), [], True
-    for made in results_of(results, seeds):
+    for made in results_of(results, seeds, expected):
         there = made.certificate.exists() or (made.kind == "corpus" and _aside(made.certificate).exists())
         if not there or recorded(made.certificate):
             continue

@@ -1,11 +1,12 @@
 """Where the results of a study come from, and which of them don't belong to it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from specledger.foundation.records import hash_text, read_json, sum_of, weights_of
+from specledger.foundation.config import HEADS
+from specledger.foundation.records import hash_text, head_weights_of, read_json, sum_of, weights_of
 
 MODELS = ("plain", "mtp", "draft")
 MEASURED = ("checks", "acceptance", "sequences", "sweep")
@@ -13,7 +14,7 @@ MEASURED = ("checks", "acceptance", "sequences", "sweep")
 
 @dataclass(frozen=True, kw_only=True)
 class Made:
-    """A result that says how it was made: its kind (a model's name or a stage), its place, its certificate."""
+    """A result that says how it was made: its kind (a model, a head or a stage), its place, its certificate."""
 
     kind: str
     name: str
@@ -22,8 +23,8 @@ class Made:
     inputs: dict[str, tuple[Path, ...]]  # what it is made from, by the names of the certificate
 
 
-def results_of(results: Path, seeds: list[int]) -> Iterator[Made]:
-    """Every result of the study, those before others that they are made from."""
+def results_of(results: Path, seeds: list[int], heads: Iterable[str] = ()) -> Iterator[Made]:
+    """Every result of the study, those before others that they are made from; `heads` may hold other names too."""
     text = {"text": (results / "corpus" / "text.txt",)}
     ngram = results / "ngram"
     yield _made("corpus", results / "corpus", results / "corpus" / "corpus.json", {})
@@ -34,12 +35,24 @@ def results_of(results: Path, seeds: list[int]) -> Iterator[Made]:
             yield _made(model, folder, folder / "certificate.json", text)
         cast = {**text, "ngram": (ngram / "ngram.safetensors",)}
         cast |= {model: weights_of(folder) for model, folder in models.items()}
+        for made in _heads_of(results, seed, {**text, "mtp": cast["mtp"]}, heads):
+            yield made
+            cast[made.kind] = head_weights_of(made.folder)
         for stage in (*MEASURED, *(["controls"] if seed == str(seeds[0]) else [])):
             yield _made(stage, results / stage / seed, results / stage / seed / "certificate.json", cast)
 
 
+def _heads_of(results: Path, seed: str, inputs: dict, heads: Iterable[str]) -> Iterator[Made]:
+    """Those of `heads` that are heads; medusa2 begins with what medusa1 has learned."""
+    folders = {head: results / "heads" / head / seed for head in HEADS if head in heads}
+    for head, folder in folders.items():
+        first = {"medusa1": head_weights_of(folders["medusa1"])} if head == "medusa2" else {}
+        yield _made(head, folder, folder / "certificate.json", inputs | first)
+
+
 def _made(kind: str, folder: Path, certificate: Path, inputs: dict) -> Made:
-    parts = folder.parts[-3:] if kind in MODELS else folder.parts[-2:] if folder.name.isdigit() else folder.parts[-1:]
+    named = kind in (*MODELS, *HEADS)
+    parts = folder.parts[-3:] if named else folder.parts[-2:] if folder.name.isdigit() else folder.parts[-1:]
     return Made(kind=kind, name="/".join(parts), folder=folder, certificate=certificate, inputs=inputs)
 
 
@@ -81,7 +94,7 @@ def changed_files(made: Made, record: dict) -> list[str]:
 def stale_lines(results: Path, seeds: list[int], expected: dict[str, dict]) -> list[str]:
     """One line for each result that other settings, code, text or models than the study's have made."""
     lines = []
-    for made in results_of(results, seeds):
+    for made in results_of(results, seeds, expected):
         record = read_json(made.certificate)
         wrong, changed = differences(made, record, expected), changed_files(made, record)
         if changed:
@@ -146,11 +159,13 @@ def provenance(results: Path, config: dict, settings: str, expected: dict[str, d
     seeds = config["seeds"]
     records = [
         read_json(made.certificate)
-        for made in results_of(results, seeds)
+        for made in results_of(results, seeds, expected)
         if made.certificate.name == "certificate.json"
     ]
     trainings = [
-        read_json(results / "models" / model / str(seed) / "training.json") for model in MODELS for seed in seeds
+        read_json(made.folder / "training.json")
+        for made in results_of(results, seeds, expected)
+        if made.kind in (*MODELS, *HEADS)
     ]
     first = records[0]
     return {

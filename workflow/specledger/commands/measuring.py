@@ -18,6 +18,7 @@ def add_arguments(parser) -> None:
     add_folder(parser, "--mtp", "files of the target with its MTP module")
     add_folder(parser, "--draft", "files of the draft model")
     parser.add_argument("--ngram", type=Path, required=True, help="the n-gram's file")
+    parser.add_argument("--heads", type=Path, nargs="*", default=[], help="files <head>/<seed>/heads.safetensors")
     add_folder(parser, "--output", "the files to write")
 
 

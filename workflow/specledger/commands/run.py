@@ -8,6 +8,7 @@ import traceback
 from pathlib import Path
 
 from specledger.foundation.errors import UserError
+from specledger.foundation.fingerprint import entry_of
 from specledger.foundation.progress import Log
 from specledger.foundation.slots import check_seen, gpu_of_its_own
 
@@ -42,7 +43,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         stage.add_argument("--settings", default="{}", help="the stage's slice of the configuration, as JSON")
         stage.add_argument("--code", default="", help="the fingerprint of the code, for the certificate")
         stage.add_argument("--log", type=Path, help="where to write what happens, tracebacks included")
-        module = importlib.import_module(f"specledger.commands.{name.replace('-', '_')}")
+        module = importlib.import_module(entry_of(name))
         module.add_arguments(stage)
         stage.set_defaults(run=module.run)
     return parser.parse_args(arguments)

@@ -204,7 +204,8 @@ def _cast_of(config: dict) -> dict:
 def heads_of(config: dict) -> list[str]:
     """The heads that the drafters of the sweep use, and that those begin with, in the order of `HEADS`."""
     sweep = config["sweep"]
-    asked = {name.removesuffix("_typical") for name in (*sweep["gammas"], *sweep.get("trees", ()))}
+    named = (*sweep["gammas"].items(), *sweep.get("trees", {}).items())
+    asked = {name.removesuffix("_typical") for name, choices in named if choices}
     if "medusa2" in asked:
         asked.add("medusa1")
     return [name for name in HEADS if name in asked]

@@ -13,6 +13,11 @@ PACKAGE = Path(__file__).resolve().parent.parent
 SPEAKING = ("foundation.errors", "foundation.progress")  # no result depends on how its progress is told
 
 
+def entry_of(stage: str) -> str:
+    """The module of a stage: `python -m specledger train-head` runs specledger.commands.train_head."""
+    return f"{PACKAGE.name}.commands.{stage.replace('-', '_')}"
+
+
 def module_path(name: str) -> Path | None:
     """The file of a module of this package, or None for everything else."""
     parts = name.split(".")
@@ -72,7 +77,7 @@ def modules_of(entry: str) -> dict[str, Path]:
 def code_hash(stage: str, extra: tuple[Path, ...] = ()) -> str:
     """Hash of what `python -m specledger STAGE` runs, and of the `extra` files (templates) as bytes."""
     digest = hashlib.sha256()
-    for name, path in sorted(modules_of(f"{PACKAGE.name}.commands.{stage.replace('-', '_')}").items()):
+    for name, path in sorted(modules_of(entry_of(stage)).items()):
         if name.partition(".")[2] not in SPEAKING:
             digest.update(f"{name}\0{_parsed(path)[0]}\0".encode())
     for path in sorted(extra):
