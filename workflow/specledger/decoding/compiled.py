@@ -187,6 +187,7 @@ class CompiledJudge:
         return Decision(
             tokens=[*map(int, rest[:accept_len]), int(token)],
             drafted=drafted,
+            examined=min(accept_len + 1, drafted),
             accept_len=accept_len,
             accept_probs=tuple(rest[gamma : gamma + drafted]),
             output=Output(logits_TV=None, hidden_TD=hidden_TD, first=len(tokens) - 1),

@@ -116,3 +116,26 @@ class LookupSession:
 
     def observe(self, output: Output, length: int) -> None:
         pass
+
+
+class NGramSpeaker:
+    """The n-gram's q along a tree of proposals (see `speakers`)."""
+
+    def __init__(self, drafter: NGramDrafter, *, sampling: Sampling, capacity: int):
+        self.drafter, self.sampling, self.reach = drafter, sampling, drafter.ngram.order - 1
+
+    def begin(self, output: Output | None, tokens: Sequence[int]) -> np.ndarray:
+        self.text, self.recent = tuple(tokens[max(0, len(tokens) - self.reach) :]), []
+        return self.drafter.row(self.text, self.sampling)[0]
+
+    def expand(self, parents: Sequence[int], tokens: Sequence[int]) -> list[np.ndarray]:
+        rows = []
+        for parent, token in zip(parents, tokens, strict=True):
+            before = self.text if parent < 0 else self.recent[parent]
+            context = (*before, token)
+            self.recent.append(context[max(0, len(context) - self.reach) :])
+            rows.append(self.drafter.row(self.recent[-1], self.sampling)[0])
+        return rows
+
+    def end(self, length: int) -> None:
+        pass

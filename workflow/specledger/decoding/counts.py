@@ -16,13 +16,19 @@ PHASES = ("draft", "catch_up", "verify", "accept", "sync")
 class Round(NamedTuple):
     """One round: how many tokens were proposed, how many accepted, and the drafter's forwards.
 
-    `accept_probs` are min(1, p/q) of the proposals.
+    `accept_probs` are min(1, p/q) of the proposals. `judged` is how many places of the text proposals were judged for:
+    of a chain those up to the first rejection, which is what None stands for.
     """
 
     drafted: int
     accept_len: int
     draft_forwards: int
     accept_probs: tuple[float, ...] = ()
+    judged: int | None = None
+
+    @property
+    def examined(self) -> int:
+        return min(self.accept_len + 1, self.drafted) if self.judged is None else self.judged
 
 
 class Clock:
@@ -114,4 +120,4 @@ class Generated:
     @property
     def examined(self) -> int:
         """Proposals that the rule looked at: those after a rejection are dropped unseen."""
-        return sum(min(r.accept_len + 1, r.drafted) for r in self.rounds)
+        return sum(r.examined for r in self.rounds)

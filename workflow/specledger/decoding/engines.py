@@ -6,9 +6,9 @@
 Shapes: T new positions, D width, V vocabulary.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -18,6 +18,8 @@ from specledger.foundation.config import EAGER
 from specledger.models.cache import KVCache
 from specledger.models.llama import Llama, rope_tables
 from specledger.models.mtp import MTPModule
+from specledger.sampling.distributions import Sampling
+from specledger.theory.trees import Tree
 
 CONTEXT_RULES = {"recompute": "window", "cached": "sliding", "compiled": "sliding"}
 
@@ -67,14 +69,35 @@ class CachedSession:
     def __init__(self, model: Llama, capacity: int):
         self.model = model
         self.device = model.lm_head.weight.device
-        self.cache = _cache(model, model.config.layers, capacity)
+        self.cache = new_cache(model, model.config.layers, capacity)
 
     def forward(self, tokens: Sequence[int], rows: int) -> Output:
         first = self.cache.length
         assert len(tokens) - first >= rows, "the rows asked for were computed before and not rolled back"
-        hidden_BTD = self.model.hidden(as_batch(tokens[first:], self.device), self.cache)
+        return self._output(tokens[first:], self.cache, rows, first)
+
+    def branch(self, tokens: Sequence[int], proposed: Sequence[int], tree: Tree, known: int = 0) -> Output:
+        """Compute the sequence as far as it isn't known and then nodes of a tree after it.
+
+        Args:
+            proposed: the tokens of the nodes from number `known` on; the others were computed before.
+
+        Returns:
+            Logits of the last token (unless nodes are known) and of the new nodes; hidden states of all new rows.
+        """
+        first = self.cache.length
+        new = [*tokens[first - known :], *proposed] if not known else [*proposed]
+        rows = len(proposed) + (not known)
+        return self._output(new, self.cache.beside(tree, known), rows, first - known)
+
+    def keep(self, path: Sequence[int], nodes: int) -> None:
+        """Of the tree's nodes, all computed, only those of `path` stay, as the next tokens of the sequence."""
+        self.cache.keep(path, nodes)
+
+    def _output(self, new: Sequence[int], cache, rows: int, first: int) -> Output:
+        before_BTD, hidden_BTD = self.model.streams(as_batch(new, self.device), cache)
         logits_BTV = self.model.logits(hidden_BTD[:, -rows:])
-        return Output(logits_TV=logits_BTV[0], hidden_TD=hidden_BTD[0], first=first)
+        return Output(logits_TV=logits_BTV[0], hidden_TD=hidden_BTD[0], first=first, before_TD=before_BTD[0])
 
     def rollback(self, length: int) -> None:
         self.cache.rollback(length)
@@ -99,7 +122,7 @@ class CachedMTPSession:
     def __init__(self, target: Llama, mtp: MTPModule, capacity: int):
         self.target, self.mtp = target, mtp
         self.device = target.lm_head.weight.device
-        self.cache = _cache(target, 1, capacity)
+        self.cache = new_cache(target, 1, capacity)
 
     def forward(self, output: Output, tokens: Sequence[int]) -> Tensor:
         assert output.first == self.cache.length, "the target's states must follow those that are cached"
@@ -108,7 +131,8 @@ class CachedMTPSession:
         return self.mtp(self.target, output.hidden_TD[None, :count], next_tokens, self.cache)[0, -1]
 
 
-def _cache(model: Llama, layers: int, capacity: int) -> KVCache:
+def new_cache(model: Llama, layers: int, capacity: int) -> KVCache:
+    """An empty cache of `layers` blocks of the model's sizes, for `capacity` positions."""
     config = model.config
     weight = model.lm_head.weight
     cos, sin = (t.to(weight) for t in rope_tables(config.head_width, capacity, config.rope_theta))
@@ -134,6 +158,10 @@ class Engine:
         if self.name == "recompute":
             return RecomputeMTPSession(target, mtp)
         return CachedMTPSession(target, mtp, capacity)
+
+    def open_speaker(self, kind: Callable[..., Any], *models: Any, sampling: Sampling, capacity: int) -> Any:
+        """What says q along a tree (see `speakers`), with caches of its own: `kind(models, sampling, capacity)`."""
+        return kind(*models, sampling=sampling, capacity=capacity)
 
 
 def engine(name: str, *, longest: int = 0):

@@ -1,6 +1,6 @@
 """The target of one text, eagerly: a forward, its distributions, the rule and the draws, each clocked.
 
-Shapes: G proposals, V vocabulary.
+Shapes: G proposals, N nodes of a tree, V vocabulary.
 """
 
 from collections.abc import Sequence
@@ -11,6 +11,7 @@ from specledger.decoding.counts import Clock
 from specledger.decoding.engines import TargetSession
 from specledger.decoding.proposals import Decision, Proposal
 from specledger.sampling.distributions import Sampling, distribution, draw
+from specledger.sampling.typical import typical
 from specledger.sampling.uniforms import Uniforms
 from specledger.sampling.verify import verify
 
@@ -31,6 +32,8 @@ class EagerJudge:
 
     def judge(self, tokens: Sequence[int], proposal: Proposal, uniforms: Uniforms, clock: Clock) -> Decision:
         """The verdict on proposals after `tokens`."""
+        if proposal.tree is not None:
+            return self._judge_tree(tokens, proposal, uniforms, clock)
         drafted = len(proposal.tokens)
         output = self.session.forward([*tokens, *proposal.tokens], rows=drafted + 1)
         clock.lap("verify")
@@ -47,9 +50,37 @@ class EagerJudge:
         return Decision(
             tokens=[*proposal.tokens[:accept_len], int(verdict.token_N[0])],
             drafted=drafted,
+            examined=min(accept_len + 1, drafted),
             accept_len=accept_len,
             accept_probs=verdict.accept_probs_NG[0],
             output=output,
+        )
+
+    def _judge_tree(self, tokens: Sequence[int], proposal: Proposal, uniforms: Uniforms, clock: Clock) -> Decision:
+        """The same for a tree: one forward over all of its nodes, of which the accepted path stays in the cache."""
+        tree, drafted = proposal.tree, len(proposal.tokens)
+        output = self.session.branch(tokens, proposal.tokens, tree)
+        clock.lap("verify")
+        logits_NV = output.logits_TV.cpu().numpy()
+        clock.lap("sync")
+        probs_1NV = distribution(logits_NV, self.sampling)[None]
+        proposed_1N = np.array([proposal.tokens], dtype=np.int64)
+        accept_1N, extra_1 = uniforms.accept.random((1, drafted)), uniforms.extra.random(1)
+        if proposal.typical:
+            verdict = typical(probs_1NV, proposed_1N, extra_1, tree)
+        else:
+            verdict = verify(probs_1NV, proposal.probs_GV[None], proposed_1N, accept_1N, extra_1, tree)
+        last = int(verdict.last_N[0])
+        path = tree.path(last)
+        self.session.keep(path, drafted)
+        line = len(output.hidden_TD) - drafted
+        return Decision(
+            tokens=[*(proposal.tokens[node] for node in path), int(verdict.token_N[0])],
+            drafted=drafted,
+            examined=len(path) + bool(tree.children[last]),
+            accept_len=len(path),
+            accept_probs=verdict.accept_probs_NG[0],
+            output=output.along([*range(line), *(line + node for node in path)]),
         )
 
     def rollback(self, length: int) -> None:

@@ -71,7 +71,7 @@ def speculative(
         # The last token has been through no forward yet; what was computed after the rejection goes.
         judging.rollback(len(tokens) - 1)
         drafting.observe(found.output, len(tokens) - 1)
-        rounds.append(Round(found.drafted, found.accept_len, proposal.forwards, found.accept_probs))
+        rounds.append(Round(found.drafted, found.accept_len, proposal.forwards, found.accept_probs, found.examined))
         clock.lap("accept")
     wall_s, phase_s = clock.stop()
     rounds = [done._replace(accept_probs=tuple(map(float, done.accept_probs))) for done in rounds]
@@ -89,7 +89,8 @@ def open_judge(engine: Engine, target: Llama, sampling: Sampling, capacity: int,
     """The target of one text of at most `capacity` tokens, as the engine runs it."""
     if engine.static:
         return engine.open_judge(target, sampling, capacity, gamma)
-    return EagerJudge(engine.open(target, capacity), sampling)
+    # The nodes of a tree may be more than the tokens that are left.
+    return EagerJudge(engine.open(target, capacity + gamma), sampling)
 
 
 def check_gamma(gamma: int, drafter: Drafter, context: int) -> None:

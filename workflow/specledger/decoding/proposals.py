@@ -3,10 +3,13 @@
 Shapes: T positions, D width, G proposals, V vocabulary.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from torch import Tensor
+
+from specledger.theory.trees import Tree
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -14,25 +17,34 @@ class Output:
     """One forward: logits of its last positions, and hidden states of all that it computed.
 
     `first` is the index in the sequence of the first row of `hidden_TD`. An engine that judges on the
-    device keeps the logits there: None.
+    device keeps the logits there: None. `before_TD` is the stream before the last block, where a head asks for it.
     """
 
     logits_TV: Tensor | None
     hidden_TD: Tensor
     first: int
+    before_TD: Tensor | None = None
+
+    def along(self, rows: Sequence[int]) -> "Output":
+        """The output of these rows alone, as if they had been computed in a line."""
+        before_TD = None if self.before_TD is None else self.before_TD[rows]
+        return replace(self, hidden_TD=self.hidden_TD[rows], before_TD=before_TD)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Proposal:
     """Proposed tokens [G], the rows of q that they were drawn from [G, V], and what they cost.
 
-    `caught_up` is how many tokens the first forward took in besides the newest.
+    `caught_up` is how many tokens the first forward took in besides the newest. `tree` says what follows what; None
+    is a chain. `typical` proposals are judged by typical acceptance, which is lossy, and not by `verify`.
     """
 
     tokens: list[int]
     probs_GV: np.ndarray
     forwards: int
     caught_up: int = 0
+    tree: Tree | None = None
+    typical: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,10 +57,14 @@ class LaidOut:
 
 @dataclass(frozen=True, kw_only=True)
 class Decision:
-    """What a round yields: its `tokens` are `accept_len` of the `drafted` proposals and the one after them."""
+    """What a round yields: its `tokens` are `accept_len` of the `drafted` proposals and the one after them.
+
+    `examined` is how many places of the text proposals were judged for.
+    """
 
     tokens: list[int]
     drafted: int
+    examined: int
     accept_len: int
     accept_probs: np.ndarray | tuple[float, ...]
     output: Output

@@ -1,12 +1,15 @@
-"""What attention sees: the tokens themselves, or a preallocated key/value cache before them.
+"""What attention sees: the tokens themselves, or a preallocated key/value cache before them; in a line or in a tree.
 
-Shapes: B batch, T new positions, S attended positions, K key/value heads, E head width.
+Shapes: B batch, T new positions, S attended positions, K key/value heads, E head width, N nodes of a tree.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
+
+from specledger.theory.trees import ROOT, Tree
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +52,7 @@ class KVCache:
     sin: Tensor
     context: int
     length: int = 0
-    _masks: dict[tuple[int, int], Tensor] = field(default_factory=dict)
+    _masks: dict[tuple, Tensor] = field(default_factory=dict)
 
     @classmethod
     def allocate(cls, *, layers: int, kv_heads: int, cos: Tensor, sin: Tensor, context: int) -> "KVCache":
@@ -71,11 +74,22 @@ class KVCache:
         """Forget every position from `length` on; a no-op where fewer are cached."""
         self.length = min(self.length, length)
 
+    def keep(self, path: Sequence[int], nodes: int) -> None:
+        """Of the last `nodes` positions, which hold a tree, only those of `path` stay, as the text's next ones."""
+        first = self.length - nodes
+        if list(path) != list(range(len(path))):
+            rows = torch.tensor(path, device=self.cos.device) + first
+            for stored in (*self.keys, *self.values):
+                stored[:, :, first : first + len(path)] = stored.index_select(2, rows)
+        self.length = first + len(path)
+
+    def beside(self, tree: Tree, known: int = 0) -> "Branches":
+        """For a forward whose last positions are the nodes of a tree, of which the first `known` are cached."""
+        return Branches(cache=self, tree=tree, known=known)
+
     def extend(self, count: int) -> Attended:
         """Make room for `count` new positions and say what they see."""
-        first, stop = self.length, self.length + count
-        assert stop <= self.capacity, f"cache of {self.capacity} positions can't hold {stop}"
-        self.length = stop
+        first, stop = self._room(count)
         start = max(0, first - self.context + 1)
         return Attended(
             cos_TE=self.cos[first:stop],
@@ -86,6 +100,12 @@ class KVCache:
             stop=stop,
         )
 
+    def _room(self, count: int) -> tuple[int, int]:
+        first, stop = self.length, self.length + count
+        assert stop <= self.capacity, f"cache of {self.capacity} positions can't hold {stop}"
+        self.length = stop
+        return first, stop
+
     def _mask(self, count: int, before: int) -> Tensor:
         """True [count, before + count] where the new position sees the key."""
         if (count, before) not in self._masks:
@@ -93,3 +113,51 @@ class KVCache:
             ahead = ahead - torch.arange(before + count, device=self.cos.device)[None, :]
             self._masks[count, before] = (ahead >= 0) & (ahead < self.context)
         return self._masks[count, before]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Branches:
+    """A cache to which a forward appends positions in a line and then nodes of a tree; takes a cache's place.
+
+    A node sees the text before the tree as far as the context reaches, its ancestors and itself. It stands as many
+    positions after the text as it is deep, whatever its row in the cache.
+    """
+
+    cache: KVCache
+    tree: Tree
+    known: int
+
+    def extend(self, count: int) -> Attended:
+        cache, nodes = self.cache, len(self.tree.parents)
+        line = count - (nodes - self.known)
+        assert line >= 0 and not (line and self.known), "positions in a line come before all nodes"
+        text = cache.length - self.known + line  # positions before the tree
+        _, stop = cache._room(count)
+        start = max(0, text - line - cache.context + 1)
+        depths = self.tree.depths[self.known :]
+        places = [*range(text - line, text), *(text - 1 + depth for depth in depths)]
+        key = (self.tree, self.known, line, text - start)
+        if key not in cache._masks:
+            cache._masks[key] = tree_mask(self.tree, count, text - start, cache.context).to(cache.cos.device)
+        return Attended(
+            cos_TE=cache.cos[places],
+            sin_TE=cache.sin[places],
+            mask_TS=cache._masks[key],
+            cache=cache,
+            start=start,
+            stop=stop,
+        )
+
+
+def tree_mask(tree: Tree, count: int, before: int, context: int) -> Tensor:
+    """True [count, before + N] where one of the last `count` positions sees the key; `before` lie in a line."""
+    nodes = len(tree.parents)
+    places = torch.tensor([*range(before), *(before - 1 + depth for depth in tree.depths)])
+    sees = torch.zeros(before + nodes, before + nodes, dtype=torch.bool)
+    sees[:, :before] = True
+    for node, parent in enumerate(tree.parents):
+        if parent != ROOT:
+            sees[before + node] |= sees[before + parent]
+        sees[before + node, before + node] = True
+    ahead = places[:, None] - places[None, :]
+    return (sees & (ahead >= 0) & (ahead < context))[-count:]

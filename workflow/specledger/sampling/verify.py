@@ -2,7 +2,9 @@
 
 Leviathan et al. 2023 (arXiv 2211.17192, section 2.3, algorithm 1): accept a proposal x with probability
 min(1, p(x)/q(x)); after the first rejection draw from max(0, p - q); after a full accept draw the
-bonus token from p. Shapes: N rounds that are verified at once, G proposals, V vocabulary.
+bonus token from p. Proposals in a tree are judged by the same rule, sibling after sibling (Miao et al.
+2024, SpecInfer, arXiv 2305.09781, algorithm 2): a sibling is held against what the rejected ones have left of p.
+Shapes: N rounds that are verified at once, G proposals (nodes of a tree), V vocabulary.
 """
 
 from dataclasses import dataclass
@@ -10,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from specledger.sampling.distributions import draw
+from specledger.theory.trees import ROOT, Tree
 
 ROW_TOLERANCE = 1e-9
 
@@ -20,11 +23,13 @@ class Verdict:
 
     `token` is the bonus token where accept_len == G, and the residual token elsewhere. `accept_probs`
     are min(1, p/q) of the proposals, also of those behind a rejection: what Rao-Blackwell estimates need.
+    Of a tree `last` is the last accepted node (-1: none), and the probabilities of nodes that nothing led to are NaN.
     """
 
     accept_len_N: np.ndarray
     token_N: np.ndarray
     accept_probs_NG: np.ndarray
+    last_N: np.ndarray | None = None
 
 
 def check_rows(probs: np.ndarray, name: str) -> None:
@@ -52,15 +57,18 @@ def verify(
     draft_tokens_NG: np.ndarray,
     accept_uniforms_NG: np.ndarray,
     extra_uniforms_N: np.ndarray,
+    tree: Tree | None = None,
 ) -> Verdict:
     """Accept proposals and draw the token after them.
 
     Args:
-        target_probs_NGV: p at the G + 1 positions of each round [N, G + 1, V].
-        draft_probs_NGV: q that each proposal was drawn from [N, G, V].
+        target_probs_NGV: p at the G + 1 positions of each round [N, G + 1, V]: before the first proposal, and
+            after each.
+        draft_probs_NGV: q that each proposal was drawn from, given the siblings drawn before it [N, G, V].
         draft_tokens_NG: the proposals [N, G]; G may be 0.
         accept_uniforms_NG: uniforms in [0, 1) that decide acceptance [N, G].
         extra_uniforms_N: uniforms in [0, 1) that draw the residual or bonus token [N].
+        tree: the parent of each proposal; None is a chain, for which the general walk yields the same bits.
 
     Raises:
         ValueError: a row that is not a distribution, or a proposal that its q could not have drawn.
@@ -78,6 +86,8 @@ def verify(
     at = (rounds[:, None], np.arange(G)[None, :], draft_tokens_NG)
     p_NG, q_NG = target_probs_NGV[at], draft_probs_NGV[at]
     check_proposals(q_NG, draft_tokens_NG)
+    if tree is not None:
+        return _walk(tree, target_probs_NGV, draft_probs_NGV, draft_tokens_NG, accept_uniforms_NG, extra_uniforms_N)
     accepted_NG = accept_uniforms_NG * q_NG < p_NG
     accept_len_N = np.where(accepted_NG.all(axis=1), G, accepted_NG.argmin(axis=1))
     weights_NV = target_probs_NGV[rounds, accept_len_N]
@@ -89,6 +99,33 @@ def verify(
         accept_len_N=accept_len_N,
         token_N=draw(weights_NV, extra_uniforms_N),
         accept_probs_NG=np.minimum(1.0, p_NG / q_NG),
+    )
+
+
+def _walk(tree: Tree, target_probs_NGV, draft_probs_NGV, draft_tokens_NG, accept_uniforms_NG, extra_uniforms_N):
+    """The rule along a tree; `weights` is what the next sibling is held against, p itself until one is rejected."""
+    N, G = draft_tokens_NG.shape
+    at_N, weights_NV, whole_N = np.full(N, ROOT), target_probs_NGV[:, 0].copy(), np.ones(N, dtype=bool)
+    accept_probs_NG = np.full((N, G), np.nan)
+    for node, parent in enumerate(tree.parents):
+        rows = np.flatnonzero(at_N == parent)
+        if not rows.size:
+            continue
+        tokens, q_RV, p_RV = draft_tokens_NG[rows, node], draft_probs_NGV[rows, node], weights_NV[rows]
+        totals = np.where(whole_N[rows], 1.0, p_RV.sum(axis=-1))
+        p_RV /= totals[:, None]
+        here = np.arange(len(rows)), tokens
+        accepted = accept_uniforms_NG[rows, node] * q_RV[here] < p_RV[here]
+        accept_probs_NG[rows, node] = np.minimum(1.0, p_RV[here] / q_RV[here])
+        kept, lost = rows[accepted], rows[~accepted]
+        at_N[kept], weights_NV[kept], whole_N[kept] = node, target_probs_NGV[kept, node + 1], True
+        if lost.size:
+            weights_NV[lost], whole_N[lost] = residual(p_RV[~accepted], q_RV[~accepted]), False
+    return Verdict(
+        accept_len_N=np.array((0, *tree.depths))[at_N + 1],
+        token_N=draw(weights_NV, extra_uniforms_N),
+        accept_probs_NG=accept_probs_NG,
+        last_N=at_N,
     )
 
 
