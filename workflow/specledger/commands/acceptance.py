@@ -20,7 +20,7 @@ add_arguments = measuring.add_arguments
 def run(options, log) -> None:
     settings, corpus, cast = measuring.begin(options)
     sampling, drafters = Sampling(**settings["sampling"]), settings["drafters"]
-    total = settings["positions"] * len(drafters) + len(drafters) + 2 * settings["texts"]
+    total = (settings["positions"] + 1) * len(drafters) + len(settings["heads"]) + 2 * settings["texts"]
     label = f"acceptance seed {options.seed}"
     with Progress(label, total, log, unit="step") as progress:
         positions(options, settings, corpus, cast, sampling, progress)
@@ -31,7 +31,7 @@ def run(options, log) -> None:
         shared = {"sampling": sampling, "seed": options.seed, "after_each": progress.advance}
         found = context_rows(
             cast,
-            drafters,
+            [*drafters, *settings["heads"]],
             contexts_CT,
             places,
             draws=settings["context_draws"],

@@ -4,7 +4,7 @@ from specledger.commands import measuring
 from specledger.commands.folders import add_folder
 from specledger.decoding.engines import engine
 from specledger.experiments.checks import greedy_rows, prefix_rows
-from specledger.experiments.oracle import oracle_rows, random_cast
+from specledger.experiments.oracle import SIBLINGS, SMALL_TREES, oracle_rows, random_cast
 from specledger.foundation.records import write_rows
 from specledger.models.storage import load_model
 from specledger.sampling.distributions import Sampling
@@ -40,7 +40,8 @@ def run(options, log) -> None:
 
 
 def oracle(seed: int, prompt: list[int], cast) -> list[dict]:
-    """Exact laws of blocks: of small random models up to gamma 3, and of this seed's at the prompt (gamma 2)."""
-    random = oracle_rows(random_cast(SMALL, seed), [0, 1, 2], [1, 2, 3], model="random", sampling=Sampling())
-    trained = oracle_rows(cast, prompt, [2], model="trained", sampling=Sampling())
+    """Exact laws of blocks: of small random models up to gamma 3, of this seed's for gamma 2 and siblings."""
+    sampling = Sampling()
+    random = oracle_rows(random_cast(SMALL, seed), [0, 1, 2], [1, 2, 3], SMALL_TREES, model="random", sampling=sampling)
+    trained = oracle_rows(cast, prompt, [2], [SIBLINGS], model="trained", sampling=sampling)
     return [{"seed": seed, **row} for row in random + trained]

@@ -19,6 +19,7 @@ def add_arguments(parser) -> None:
     add_folder(parser, "--draft", "files of the draft model")
     parser.add_argument("--ngram", type=Path, required=True, help="the n-gram's file")
     parser.add_argument("--heads", type=Path, nargs="*", default=[], help="files <head>/<seed>/heads.safetensors")
+    parser.add_argument("--shapes", type=Path, nargs="*", default=[], help="the file of the trees of this seed, if any")
     add_folder(parser, "--output", "the files to write")
 
 
@@ -36,6 +37,8 @@ def begin(options) -> tuple[dict, Corpus, Cast]:
             ngram=options.ngram,
             device=device,
             drafting=settings.get("drafting"),
+            heads=options.heads,
+            shapes=options.shapes[0] if options.shapes else None,
         ),
     )
 

@@ -2,36 +2,31 @@
 
 from specledger.commands import measuring
 from specledger.decoding.engines import engine
-from specledger.experiments.exact_laws import ExactLaws
-from specledger.experiments.reference import Reference, alphabet, tree_logits
 from specledger.experiments.remembered import Remembered
 from specledger.experiments.sequences import sequence_rows
+from specledger.experiments.sweep import served
 from specledger.foundation.progress import Progress
 from specledger.foundation.records import write_rows
 from specledger.sampling.distributions import Sampling
-
-DEPTH = 2  # pairs and triples are tested
 
 add_arguments = measuring.add_arguments
 
 
 def run(options, log) -> None:
     settings, corpus, cast = measuring.begin(options)
-    prompt = corpus.prompt.tolist()
-    reference = Reference(cast=cast)
-    symbols_K = alphabet(cast.target, prompt)
-    tree = tree_logits(cast.target, prompt, DEPTH, symbols_K)
-    exacts = [ExactLaws.of(tree, symbols_K, Sampling(**sampling)) for sampling in settings["samplings"]]
+    samplings = [Sampling(**sampling) for sampling in settings["samplings"]]
+    engines = [engine(name) for name in settings["engines"]]
+    asked = {executed.name: list(served(executed, settings["drafters"])) for executed in engines}
+    total = sum(map(len, asked.values())) * len(samplings)
     rows = []
-    total = len(settings["engines"]) * len(settings["drafters"]) * len(exacts)
     with Progress(f"sequences seed {options.seed}", total, log, unit="sample") as progress:
-        for name in settings["engines"]:
+        for executed in engines:
             found = sequence_rows(
-                reference,
-                settings["drafters"],
-                prompt,
-                exacts,
-                Remembered(engine=engine(name)),
+                cast,
+                asked[executed.name],
+                corpus.prompt.tolist(),
+                samplings,
+                Remembered(engine=executed),
                 gamma=settings["gamma"],
                 count=settings["tokens"],
                 texts=settings["texts"],

@@ -15,6 +15,7 @@ from specledger.experiments.cast import Cast
 from specledger.experiments.forward_costs import cost_rows, over_blocks
 from specledger.experiments.sweep import Method, measure, methods_of, round_rows, token_kinds, warm_up
 from specledger.experiments.texts import ROUND_COLUMNS, chosen_rounds
+from specledger.foundation.config import branched
 from specledger.foundation.devices import describe
 from specledger.foundation.progress import Progress
 from specledger.foundation.records import write_json, write_rows
@@ -100,7 +101,8 @@ def rounds_apart(cast: Cast, executed, prompt: list[int], settings: dict, seed: 
 def usable_engines(cast: Cast, settings: dict, prompt: list[int], *, seed: int, log) -> tuple[list, dict[str, str]]:
     """The engines that run here, warm, and why the others don't; what can't be compiled is told of and left out."""
     found, left_out = [], {}
-    widest = 1 + max(gamma for gammas in settings["gammas"].values() for gamma in gammas)
+    chains = (gammas for drafter, gammas in settings["gammas"].items() if not branched(drafter))
+    widest = 1 + max(gamma for gammas in chains for gamma in gammas)
     longest = max(len(prompt) + settings["tokens"], (1 + COST_PLACES) * cast.target.config.context + widest)
     warming = {"count": settings["warmup_tokens"], "sampling": sampling_of(settings), "seed": seed}
     for name in settings["engines"]:

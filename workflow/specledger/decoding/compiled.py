@@ -72,6 +72,7 @@ class CompiledEngine:
     name = "compiled"
     context_rule = "sliding"
     static = True
+    branches = False  # no heads, no trees
 
     def __init__(self, longest: int = 0) -> None:
         """`longest`: tokens of the longest text to come, so that what is compiled for one text serves all."""

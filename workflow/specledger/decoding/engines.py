@@ -150,6 +150,11 @@ class Engine:
     def context_rule(self) -> str:
         return CONTEXT_RULES[self.name]
 
+    @property
+    def branches(self) -> bool:
+        """Can it serve heads, which go on from cached states, and verify trees?"""
+        return self.name == "cached"
+
     def open(self, model: Llama, capacity: int) -> TargetSession:
         """A session for a sequence of at most `capacity` tokens, proposals included."""
         return RecomputeSession(model) if self.name == "recompute" else CachedSession(model, capacity)

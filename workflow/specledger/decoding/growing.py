@@ -58,7 +58,7 @@ class GrowingSession:
         behind = max(0, len(tokens) - 1 - self.known) if self.known else 0
         self.known = len(tokens)
         grown = _Grown(tree, drafter.vocabulary, None if drafter.typical else generator.random(len(tree.parents)))
-        probs_KV = self.speaker.begin(self.output, tokens)[None]
+        probs_KV = self.speaker.begin(self.output if drafter.hears else None, tokens)[None]
         nodes: list[int] = [ROOT]
         while True:
             for node, probs_V in zip(nodes, probs_KV, strict=True):

@@ -80,7 +80,7 @@ class EagerJudge:
             examined=len(path) + bool(tree.children[last]),
             accept_len=len(path),
             accept_probs=verdict.accept_probs_NG[0],
-            output=output.along([*range(line), *(line + node for node in path)]),
+            output=output.along((*range(line), *(line + node for node in path))),
         )
 
     def rollback(self, length: int) -> None:

@@ -94,7 +94,10 @@ def open_judge(engine: Engine, target: Llama, sampling: Sampling, capacity: int,
 
 
 def check_gamma(gamma: int, drafter: Drafter, context: int) -> None:
-    """ValueError unless 1 <= gamma <= what the drafter and the context allow."""
+    """ValueError unless 1 <= gamma <= what the drafter and the context allow; of a tree the depth must fit."""
+    tree = getattr(drafter, "tree", None)
+    if tree is not None and tree.depth < context:
+        return
     largest = min(context - 1, drafter.max_gamma or context - 1)
     if not 1 <= gamma <= largest:
         raise ValueError(f"gamma must be from 1 to {largest} for {drafter.name}, got {gamma}")

@@ -3,8 +3,7 @@
 Shapes: T positions, D width, G proposals, V vocabulary.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from torch import Tensor
@@ -24,11 +23,15 @@ class Output:
     hidden_TD: Tensor
     first: int
     before_TD: Tensor | None = None
+    _along: dict[tuple[int, ...], "Output"] = field(default_factory=dict, repr=False)
 
-    def along(self, rows: Sequence[int]) -> "Output":
-        """The output of these rows alone, as if they had been computed in a line."""
-        before_TD = None if self.before_TD is None else self.before_TD[rows]
-        return replace(self, hidden_TD=self.hidden_TD[rows], before_TD=before_TD)
+    def along(self, rows: tuple[int, ...]) -> "Output":
+        """The output of these rows alone, as if they had been computed in a line; the same object for the same rows."""
+        if rows not in self._along:
+            before_TD = None if self.before_TD is None else self.before_TD[list(rows)]
+            hidden_TD = self.hidden_TD[list(rows)]
+            self._along[rows] = replace(self, hidden_TD=hidden_TD, before_TD=before_TD, _along={})
+        return self._along[rows]
 
 
 @dataclass(frozen=True, kw_only=True)

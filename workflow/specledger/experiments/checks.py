@@ -8,6 +8,7 @@ import torch
 from specledger.decoding.engines import Engine
 from specledger.decoding.loops import autoregressive, speculative
 from specledger.experiments.cast import Cast
+from specledger.experiments.sweep import served
 from specledger.models.llama import Llama
 from specledger.sampling.distributions import GREEDY
 from specledger.sampling.uniforms import Uniforms
@@ -48,14 +49,17 @@ def greedy_rows(
 ) -> Iterator[dict]:
     """One row per engine, drafter and gamma: is greedy speculative decoding the same, token by token?"""
     for engine in engines:
-        plain = autoregressive(
-            cast.target, prompt, count=count, engine=engine, sampling=GREEDY, uniforms=Uniforms("greedy", seed)
-        ).tokens
-        for name, choices in gammas.items():
+        texts: dict[int, list[int]] = {}  # plain, by target
+        for name, choices in served(engine, gammas).items():
+            target = cast.target_of(name)
+            if id(target) not in texts:
+                plainly = {"count": count, "engine": engine, "sampling": GREEDY, "uniforms": Uniforms("greedy", seed)}
+                texts[id(target)] = autoregressive(target, prompt, **plainly).tokens
+            plain = texts[id(target)]
             for gamma in choices:
                 tokens = speculative(
-                    cast.target,
-                    cast.drafters[name],
+                    target,
+                    cast.drafter(name, gamma),
                     prompt,
                     gamma=gamma,
                     count=count,
@@ -74,9 +78,7 @@ def greedy_rows(
                     "generated_tokens": count,
                     "identical": parted is None,
                     "first_divergence": parted,
-                    "top2_margin": None
-                    if parted is None
-                    else top2_margin(cast.target, engine, prompt + plain[:parted]),
+                    "top2_margin": None if parted is None else top2_margin(target, engine, prompt + plain[:parted]),
                 }
 
 

@@ -37,12 +37,17 @@ def context_rows(
     after_each: Callable[[], None],
 ) -> Iterator[dict]:
     """One row per drafter and context; `null_draws` is how many a published reading of TV was taken from."""
-    p_CV = distribution(next_logits(cast.target, contexts_CT), sampling)
-    bands = [
-        null_band(p_V, null_draws, stream("contexts", seed, place, "null"))
-        for place, p_V in zip(positions, p_CV, strict=True)
-    ]
+    targets: dict[int, tuple] = {}  # what each target says there, and its bands
     for name in drafters:
+        target = cast.target_of(name)
+        if id(target) not in targets:
+            p_CV = distribution(next_logits(target, contexts_CT), sampling)
+            bands = [
+                null_band(p_V, null_draws, stream("contexts", seed, place, "null"))
+                for place, p_V in zip(positions, p_CV, strict=True)
+            ]
+            targets[id(target)] = p_CV, bands
+        p_CV, bands = targets[id(target)]
         q_CV = distribution(next_logits(cast.drafters[name], contexts_CT), sampling)
         for p_V, q_V, position, (lo, hi) in zip(p_CV, q_CV, positions, bands, strict=True):
             found = simulate(p_V, q_V, draws=draws, uniforms=Uniforms("contexts", seed, name, position))

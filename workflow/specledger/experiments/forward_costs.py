@@ -8,6 +8,7 @@ overwritten while they are read, which changes what is proposed and not what it 
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -16,15 +17,16 @@ from torch.utils.benchmark import Timer
 from specledger.decoding.counts import Clock
 from specledger.decoding.drafters import MTPDrafter
 from specledger.decoding.engines import Engine
+from specledger.decoding.growing import Growing
 from specledger.decoding.loops import open_judge
 from specledger.decoding.proposals import LaidOut, Output, Proposal, no_proposal
 from specledger.experiments.cast import Cast
+from specledger.experiments.sweep import PLAIN, served
 from specledger.models.llama import Llama
 from specledger.sampling.distributions import Sampling
 from specledger.sampling.uniforms import Uniforms
 
 MIN_RUN_S = 0.01  # a block
-PLAIN = "none"
 
 
 def seconds_of(call: Callable[[], object], threads: int) -> float:
@@ -40,13 +42,13 @@ class Stand:
     def __init__(self, cast: Cast, engine: Engine, drafter: str, gamma: int, tokens: list[int], sampling: Sampling):
         self.cast, self.tokens, self.gamma, self.uniforms = cast, tokens, gamma, Uniforms("costs")
         self.engine, capacity = engine, len(tokens) + gamma + 1
-        self.judging = open_judge(engine, cast.target, sampling, capacity, gamma=gamma)
+        self.judging = open_judge(engine, cast.target_of(drafter), sampling, capacity, gamma=gamma)
         self.off = Clock(cast.target.lm_head.weight.device, clocked=False)
         self.nothing = no_proposal(cast.target.config.vocabulary)
         if drafter == PLAIN:
             self.play_plain()
             return
-        self.drafter = cast.drafters[drafter]
+        self.drafter = cast.drafter(drafter, gamma)
         self.drafting = self.drafter.open(engine, sampling, capacity)
         self.known = self._before_the_last()
         self.play()
@@ -55,16 +57,20 @@ class Stand:
     def _caches_mtp(self) -> bool:
         return isinstance(self.drafter, MTPDrafter) and self.engine.name == "cached"
 
+    @property
+    def _caches_states(self) -> bool:
+        return self._caches_mtp or (isinstance(self.drafter, Growing) and self.drafter.hears)
+
     def _before_the_last(self) -> Output:
         """The target's output of the round before, which has just made the last token final."""
         earlier = self.tokens[:-1]
         output = self.judging.judge(earlier, self.nothing, self.uniforms, self.off).output
         self.judging.rollback(len(earlier))
-        if not self._caches_mtp:
+        if not self._caches_states:
             return output
         self.drafting.observe(output, len(earlier))
-        self.drafting.propose(self.tokens, 1, self.uniforms.draft)
-        return Output(logits_TV=None, hidden_TD=output.hidden_TD[-1:], first=len(earlier) - 1)
+        self.drafting.propose(self.tokens, self.gamma, self.uniforms.draft)
+        return replace(output.along((-1,)), logits_TV=None, first=len(earlier) - 1)
 
     def propose(self) -> Proposal | LaidOut:
         """The drafter's proposal, as if the last token had just come out."""
@@ -124,13 +130,14 @@ def cost_rows(
 ) -> Iterator[dict]:
     """One row per engine and piece, after the text `tokens`."""
     for engine in engines:
-        for gamma in sorted({0} | {gamma for choices in gammas.values() for gamma in choices}):
+        asked = served(engine, gammas)
+        for gamma in sorted({0} | {gamma for choices in asked.values() for gamma in choices}):
             about = {"engine": engine.name, "part": "forward", "drafter": PLAIN, "gamma": gamma, "positions": gamma + 1}
             yield {**about, "seconds": seconds_of(target_forward(cast, engine, tokens, gamma, sampling), threads)}
         plain = Stand(cast, engine, PLAIN, 0, tokens, sampling).play_plain
         about = {"engine": engine.name, "part": "round", "drafter": PLAIN, "gamma": 0, "positions": 1}
         yield {**about, "seconds": seconds_of(plain, threads)}
-        for name, choices in gammas.items():
+        for name, choices in asked.items():
             for gamma in choices:
                 about = {"engine": engine.name, "drafter": name, "gamma": gamma, "positions": 1}
                 stand = Stand(cast, engine, name, gamma, tokens, sampling)

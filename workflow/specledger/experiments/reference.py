@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
-from specledger.decoding.counted import NGramDrafter
+from specledger.decoding.counted import NGramDrafter, NGramSpeaker
 from specledger.decoding.drafters import Drafter, DraftModel, MTPDrafter
+from specledger.decoding.growing import Growing
+from specledger.decoding.speakers import ChainSpeaker, FeatureSpeaker, MedusaSpeaker, ModelSpeaker, ParallelSpeaker
 from specledger.experiments.cast import Cast
 from specledger.models.llama import Llama
 from specledger.sampling.distributions import Sampling, distribution
@@ -55,11 +57,60 @@ def next_logits(speaker: Llama | Drafter, contexts_NT: np.ndarray) -> np.ndarray
             return _forwards(lambda c: _mtp_logits(speaker, c), contexts_NT, device)
         case NGramDrafter():
             return np.log(np.stack([speaker.ngram.probabilities(context) for context in contexts_NT]))
+        case Growing():
+            return proposed_logits(speaker, contexts_NT, 0)
     raise ValueError(f"speaker must be a model or a drafter, got {type(speaker).__name__}")
 
 
-def speaker_of(cast: Cast, name: str) -> Llama | Drafter:
-    return cast.target if name == TARGET else cast.drafters[name]
+def proposed_logits(drafter: Drafter, contexts_NT: np.ndarray, proposed: int) -> np.ndarray:
+    """Logits [N, V] of a drafter's next proposal, after contexts whose last `proposed` tokens its round has proposed.
+
+    A head knows the target's states of the text alone: what it says depends on
+    where the round began.
+    """
+    if not isinstance(drafter, Growing):
+        return next_logits(drafter, contexts_NT)
+    if drafter.kind in (ModelSpeaker, NGramSpeaker):
+        return next_logits(drafter.models[0], contexts_NT)
+    text = contexts_NT.shape[1] - proposed
+    compute = _HEADS[drafter.kind]
+    device = drafter.models[0].lm_head.weight.device
+    return _forwards(lambda c: compute(*drafter.models, c, text), contexts_NT, device)
+
+
+def _feature_logits(target: Llama, module, contexts_NT: torch.Tensor, text: int) -> torch.Tensor:
+    """Pairs of the text with the target's states, and of the proposals with the module's own."""
+    states_NTD, said_NTD = target.hidden(contexts_NT[:, : text - 1]), None
+    for end in range(text, contexts_NT.shape[1] + 1):
+        said_NTD = module.state(target, states_NTD, contexts_NT[:, 1:end])
+        states_NTD = torch.cat((states_NTD, said_NTD[:, -1:]), dim=1)
+    return module.logits(target, said_NTD[:, -1:])[:, -1]
+
+
+def _chain_logits(target: Llama, chain, contexts_NT: torch.Tensor, text: int) -> torch.Tensor:
+    """Module k over the text's states, each with the token k places on."""
+    states_NTD, depth = target.hidden(contexts_NT[:, : text - 1]), contexts_NT.shape[1] - text + 1
+    for k, module in enumerate(chain.depths[:depth], start=1):
+        states_NTD = module.state(target, states_NTD, contexts_NT[:, k : k + text - 1])
+    return module.logits(target, states_NTD[:, -1:])[:, -1]
+
+
+def _medusa_logits(target: Llama, heads, contexts_NT: torch.Tensor, text: int) -> torch.Tensor:
+    said = heads(target, target.hidden(contexts_NT[:, : text - 1]))
+    return said[contexts_NT.shape[1] - text][:, -1]
+
+
+def _parallel_logits(target: Llama, heads, contexts_NT: torch.Tensor, text: int) -> torch.Tensor:
+    before_NTD = target.streams(contexts_NT[:, : text - 1])[0]
+    return heads(target, before_NTD, contexts_NT.shape[1] - text)[:, -1]
+
+
+_HEADS = {
+    FeatureSpeaker: _feature_logits,
+    ChainSpeaker: _chain_logits,
+    MedusaSpeaker: _medusa_logits,
+    ParallelSpeaker: _parallel_logits,
+}
 
 
 def sequences_of(vocabulary: int, length: int) -> np.ndarray:
@@ -78,12 +129,20 @@ def alphabet(target: Llama, prompt: Sequence[int]) -> np.ndarray:
 
 
 def tree_logits(speaker: Llama | Drafter, prompt: Sequence[int], depth: int, symbols_K: np.ndarray) -> list[np.ndarray]:
-    """Logits after the prompt and every continuation in the alphabet: entry d is [K] * d + [V], d from 0 to `depth`."""
+    """Logits after the prompt and every continuation in the alphabet: entry d is [K] * d + [V], d from 0 to `depth`.
+
+    Of a drafter those of its proposals in a round that begins after the prompt.
+    """
     found, K = [], len(symbols_K)
     for d in range(depth + 1):
         tails = symbols_K[sequences_of(K, d)]
         contexts_NT = np.concatenate([np.tile(np.asarray(prompt, dtype=np.int64), (len(tails), 1)), tails], axis=1)
-        found.append(next_logits(speaker, contexts_NT).reshape((K,) * d + (-1,)))
+        rows = (
+            next_logits(speaker, contexts_NT)
+            if isinstance(speaker, Llama)
+            else proposed_logits(speaker, contexts_NT, d)
+        )
+        found.append(rows.reshape((K,) * d + (-1,)))
     return found
 
 
@@ -138,15 +197,23 @@ class Reference:
     """Rows of the target and of drafters after prefixes, each computed once."""
 
     cast: Cast
-    _known: dict[tuple[str, tuple[int, ...]], np.ndarray] = field(default_factory=dict, repr=False)
+    _known: dict[tuple[str, tuple[int, ...], int], np.ndarray] = field(default_factory=dict, repr=False)
 
-    def logits(self, name: str, prefixes: Sequence[tuple[int, ...]]) -> np.ndarray:
-        """Logits [N, V] after each prefix, of "target" or of the drafter `name`."""
-        missing: dict[int, list[tuple[int, ...]]] = {}
-        for prefix in dict.fromkeys(prefixes):
-            if (name, prefix) not in self._known:
-                missing.setdefault(len(prefix), []).append(prefix)
-        for found in missing.values():
-            rows = next_logits(speaker_of(self.cast, name), np.array(found, dtype=np.int64))
-            self._known.update({(name, prefix): row for prefix, row in zip(found, rows, strict=True)})
-        return np.stack([self._known[name, prefix] for prefix in prefixes])
+    def logits(
+        self, name: str, prefixes: Sequence[tuple[int, ...]], proposed: Sequence[int] | None = None
+    ) -> np.ndarray:
+        """Logits [N, V] after each prefix, of "target" or of the drafter `name`.
+
+        `proposed` tells how many of each prefix's last tokens are proposals of the same round, which matters to heads.
+        """
+        speaker = self.cast.target if name == TARGET else self.cast.drafters[name]
+        since = proposed if proposed is not None and isinstance(speaker, Growing) else [0] * len(prefixes)
+        keys = [(name, *pair) for pair in zip(prefixes, since, strict=True)]
+        missing: dict[tuple[int, int], list[tuple[int, ...]]] = {}
+        for _, prefix, count in dict.fromkeys(key for key in keys if key not in self._known):
+            missing.setdefault((len(prefix), count), []).append(prefix)
+        for (_, count), found in missing.items():
+            contexts_NT = np.array(found, dtype=np.int64)
+            rows = proposed_logits(speaker, contexts_NT, count) if count else next_logits(speaker, contexts_NT)
+            self._known.update({(name, prefix, count): row for prefix, row in zip(found, rows, strict=True)})
+        return np.stack([self._known[key] for key in keys])

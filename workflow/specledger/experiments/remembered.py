@@ -14,6 +14,7 @@ from typing import Any
 from specledger.decoding.engines import Engine, Output
 from specledger.models.llama import Llama
 from specledger.models.mtp import MTPModule
+from specledger.sampling.distributions import Sampling
 
 
 @dataclass(kw_only=True)
@@ -32,42 +33,68 @@ def copies(session: Any, models: dict[int, Any]) -> Callable[[], Any]:
 
 
 class RememberedSession:
-    """Walks the tree of histories; takes the place of a TargetSession and of an MTPSession."""
+    """Walks the tree of histories; takes the place of a TargetSession, an MTPSession and a Speaker."""
 
     def __init__(self, start: Moment, models: dict[int, Any]):
         self.moment, self.models = start, models
 
     def forward(self, *arguments: Any, **named: Any) -> Any:
         """forward(tokens, rows=...) of a model, or forward(output, tokens) of an MTP module."""
-        key = tuple(_told(value) for value in (*arguments, *named.values()))
+        return self._ask("forward", *arguments, **named)
+
+    def branch(self, *arguments: Any) -> Any:
+        """branch(tokens, proposed, tree) of a target."""
+        return self._ask("branch", *arguments)
+
+    def begin(self, *arguments: Any) -> Any:
+        """begin(output, tokens) of a speaker."""
+        return self._ask("begin", *arguments)
+
+    def expand(self, *arguments: Any) -> Any:
+        """expand(parents, tokens) of a speaker."""
+        return self._ask("expand", *arguments)
+
+    def _ask(self, name: str, *arguments: Any, **named: Any) -> Any:
+        key = (name, *(_told(value) for value in (*arguments, *named.values())))
         known = self.moment.after.get(key)
         if known is None:
             session = self.moment.fresh()
-            answer = session.forward(*arguments, **named)
+            answer = getattr(session, name)(*arguments, **named)
             known = self.moment.after[key] = Moment(fresh=copies(session, self.models), answer=answer, asked=arguments)
         self.moment = known
         return known.answer
 
     def rollback(self, length: int) -> None:
-        """Remembered as a step to be made when a forward follows: it costs less than a copy."""
-        before = self.moment
-        known = before.after.get((length,))
+        self._step("rollback", length)
+
+    def end(self, length: int) -> None:
+        """Of a speaker (see `decoding.speakers`)."""
+        self._step("end", length)
+
+    def keep(self, path: Sequence[int], nodes: int) -> None:
+        """Of a target that verified a tree."""
+        self._step("keep", tuple(path), nodes)
+
+    def _step(self, name: str, *arguments: Any) -> None:
+        """Remembered as a step to be made when an answer is asked for: it costs less than a copy."""
+        before, key = self.moment, (name, *arguments)
+        known = before.after.get(key)
         if known is None:
 
-            def shortened() -> Any:
+            def stepped() -> Any:
                 session = before.fresh()
-                session.rollback(length)
+                getattr(session, name)(*arguments)
                 return session
 
-            known = before.after[(length,)] = Moment(fresh=shortened)
+            known = before.after[key] = Moment(fresh=stepped)
         self.moment = known
 
 
-def _told(value: Sequence[int] | Output | int) -> Any:
+def _told(value: Any) -> Any:
     """What tells an argument apart; an output by its identity, which the moment keeps alive."""
-    if isinstance(value, int):
-        return value
-    return id(value) if isinstance(value, Output) else tuple(value)
+    if isinstance(value, list):
+        return tuple(value)
+    return id(value) if isinstance(value, Output) else value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,12 +113,23 @@ class Remembered:
     def context_rule(self) -> str:
         return self.engine.context_rule
 
+    @property
+    def branches(self) -> bool:
+        return self.engine.branches
+
     def open(self, model: Llama, capacity: int) -> RememberedSession:
         return self._open((id(model), capacity), lambda: self.engine.open(model, capacity), (model,))
 
     def open_mtp(self, target: Llama, mtp: MTPModule, capacity: int) -> RememberedSession:
         key = (id(target), id(mtp), capacity)
         return self._open(key, lambda: self.engine.open_mtp(target, mtp, capacity), (target, mtp))
+
+    def open_speaker(
+        self, kind: Callable[..., Any], *models: Any, sampling: Sampling, capacity: int
+    ) -> RememberedSession:
+        key = (kind, *map(id, models), sampling, capacity)
+        start = lambda: self.engine.open_speaker(kind, *models, sampling=sampling, capacity=capacity)  # noqa: E731
+        return self._open(key, start, models)
 
     def _open(self, key: tuple, start: Callable[[], Any], models: tuple) -> RememberedSession:
         shared = {id(model): model for model in models}

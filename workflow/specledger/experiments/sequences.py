@@ -6,7 +6,7 @@ the identities that counters must keep. Shapes: N texts, L tokens of each, V voc
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import islice, product
 
 import numpy as np
@@ -15,13 +15,20 @@ from scipy import stats
 from specledger.decoding.counted import NGramDrafter
 from specledger.decoding.counts import Generated
 from specledger.decoding.loops import speculative
+from specledger.experiments.cast import Cast, base_of, tree_drafter
 from specledger.experiments.exact_laws import ExactLaws, near_a_cut
-from specledger.experiments.reference import TARGET, Reference
+from specledger.experiments.reference import TARGET, Reference, alphabet, tree_logits
 from specledger.experiments.remembered import Remembered
+from specledger.foundation.config import branched
+from specledger.models.llama import Llama
 from specledger.sampling.distributions import Sampling, distribution
 from specledger.sampling.uniforms import Uniforms
 from specledger.sampling.verify import acceptance_probability
 from specledger.statistics.goodness import pooled_chisquare
+from specledger.theory.trees import Tree
+
+DEPTH = 2  # pairs and triples are tested
+SHAPE = Tree.of((-1, -1, 0, 0, 1))  # of the trees: siblings at two depths
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,14 +63,24 @@ def acceptance_test(accepted_E: np.ndarray, beta_E: np.ndarray) -> Finding:
     return Finding(test="acceptance", statistic=z, df=None, p_value=float(2 * stats.norm.sf(abs(z))))
 
 
-def examined_proposals(prompt: Sequence[int], text: Generated) -> list[tuple[tuple[int, ...], bool]]:
-    """The prefix of each proposal that the rule looked at, and whether it was accepted."""
+@dataclass(frozen=True, kw_only=True)
+class Examined:
+    """A proposal that the rule looked at: what it followed, how much of that its round had proposed, and its fate."""
+
+    prefix: tuple[int, ...]
+    proposed: int
+    accepted: bool
+
+
+def examined_proposals(prompt: Sequence[int], text: Generated) -> list[Examined]:
+    """Every proposal of a text's chains that the rule looked at."""
     found, known = [], list(prompt)
     tokens = iter(text.tokens)
     for done in text.rounds:
         emitted = list(islice(tokens, done.accept_len + 1))
         for place in range(min(done.accept_len + 1, done.drafted, len(emitted))):
-            found.append(((*known, *emitted[:place]), place < done.accept_len))
+            prefix = (*known, *emitted[:place])
+            found.append(Examined(prefix=prefix, proposed=place, accepted=place < done.accept_len))
         known += emitted
     return found
 
@@ -75,7 +92,8 @@ def violations(text: Generated, *, count: int, gamma: int, vocabulary: int) -> i
         len(text.tokens) == count,
         sum(accepted) + len(text.rounds) == len(text.tokens),
         all(0 <= done.accept_len <= done.drafted <= gamma for done in text.rounds),
-        text.examined == sum(min(done.accept_len + 1, done.drafted) for done in text.rounds),
+        text.examined == sum(done.accept_len + (done.examined > done.accept_len) for done in text.rounds),
+        all(done.examined <= min(done.accept_len + 1, done.drafted) for done in text.rounds),
         all(0 <= token < vocabulary for token in text.tokens),
     )
     return sum(not holds for holds in kept)
@@ -96,33 +114,36 @@ def judge_texts(
     *,
     count: int,
     gamma: int,
+    branched: bool = False,
 ) -> list[Finding]:
-    """Every test of a sample of texts of one decoder."""
+    """Every test of a sample of texts of one decoder; of trees' siblings no acceptance is known from prefixes alone."""
     V, sampling = exact.vocabulary, exact.sampling
     limits = {"count": count, "gamma": gamma, "vocabulary": V}
     whole = [text for text in texts if len(text.tokens) >= count and max(text.tokens) < V]
     tokens_NL = np.array([text.tokens[:count] for text in whole], dtype=np.int64).reshape(-1, count)
     findings = ngram_tests(tokens_NL, exact) if whole else []
-    examined = [pair for text in whole for pair in examined_proposals(prompt, text)]
-    if whole and not examined:
+    if whole and not any(text.examined for text in whole):
         raise ValueError(f"{drafter} made no proposal in {len(whole)} texts of {count} tokens at gamma {gamma}")
-    clear = examined_clearly(examined, reference, drafter, sampling)
-    if clear:
-        prefixes, accepted = zip(*clear, strict=True)
-        findings.append(acceptance_test(np.array(accepted), betas(reference, drafter, prefixes, sampling)))
+    if not branched:
+        examined = [one for text in whole for one in examined_proposals(prompt, text)]
+        clear = examined_clearly(examined, reference, drafter, sampling)
+        if clear:
+            accepted = np.array([one.accepted for one in clear])
+            findings.append(acceptance_test(accepted, betas(reference, drafter, clear, sampling)))
     return [*findings, accounting_test(texts, **limits)]
 
 
-def examined_clearly(examined: list, reference: Reference, drafter: str, sampling: Sampling) -> list:
-    """The examined proposals after prefixes at which no cut of target or drafter hangs on a rounding."""
-    distinct = list(dict.fromkeys(prefix for prefix, _ in examined))
+def examined_clearly(examined: list, reference: Reference, drafter: str, sampling: Sampling) -> list[Examined]:
+    """The examined proposals at which no cut of target or drafter hangs on a rounding."""
+    distinct = list(dict.fromkeys((one.prefix, one.proposed) for one in examined))
     if not distinct:
         return []
-    doubtful = near_a_cut(reference.logits(TARGET, distinct), sampling)
+    prefixes, proposed = zip(*distinct, strict=True)
+    doubtful = near_a_cut(reference.logits(TARGET, prefixes), sampling)
     if not isinstance(reference.cast.drafters[drafter], NGramDrafter):  # whose rows are the same bits on both sides
-        doubtful = doubtful | near_a_cut(reference.logits(drafter, distinct), sampling)
-    clear = {prefix for prefix, near in zip(distinct, doubtful, strict=True) if not near}
-    return [pair for pair in examined if pair[0] in clear]
+        doubtful = doubtful | near_a_cut(reference.logits(drafter, prefixes, proposed), sampling)
+    clear = {pair for pair, near in zip(distinct, doubtful, strict=True) if not near}
+    return [one for one in examined if (one.prefix, one.proposed) in clear]
 
 
 def ngram_tests(tokens_NL: np.ndarray, exact: ExactLaws) -> list[Finding]:
@@ -136,10 +157,10 @@ def ngram_tests(tokens_NL: np.ndarray, exact: ExactLaws) -> list[Finding]:
 
 
 def sequence_rows(
-    reference: Reference,
+    cast: Cast,
     drafters: Sequence[str],
     prompt: list[int],
-    exacts: Sequence[ExactLaws],
+    samplings: Sequence[Sampling],
     engine: Remembered,
     *,
     gamma: int,
@@ -148,25 +169,49 @@ def sequence_rows(
     seed: int,
     after_each: Callable[[], None],
 ) -> Iterator[dict]:
-    """One row per drafter, sampling and test, of texts of their own."""
-    target = reference.cast.target
-    for index, (name, exact) in enumerate(product(drafters, exacts)):
-        drafter = reference.cast.drafters[name]
-        used = min(gamma, drafter.max_gamma or gamma)
-        limits, sampling = {"gamma": used, "count": count}, exact.sampling
+    """One row per drafter, sampling and test, of texts of their own; trees are of one small shape."""
+    laws_of = Laws(cast, prompt)
+    for index, (name, sampling) in enumerate(product(drafters, samplings)):
+        drafter, target = cast.drafters[base_of(name)], cast.target_of(name)
+        tree = SHAPE.down_to(drafter.max_gamma or SHAPE.depth) if branched(name) else None
+        used = min(gamma, drafter.max_gamma or gamma) if tree is None else len(tree.parents)
+        limits = {"gamma": used, "count": count}
         uniforms = Uniforms("sequences", seed, engine.name, index)
         shared = {"engine": engine, "sampling": sampling, "uniforms": uniforms, **limits}
-        found = [speculative(target, drafter, prompt, **shared) for _ in range(texts)]
+        decoding = drafter if tree is None else tree_drafter(drafter, tree)
+        found = [speculative(target, decoding, prompt, **shared) for _ in range(texts)]
         about = {"seed": seed, "engine": engine.name, "context_rule": engine.context_rule, "drafter": name}
         about |= {"gamma": used, **asdict(sampling), "texts": texts, "tokens": count}
-        for finding in judge_texts(found, reference, name, prompt, exact, **limits):
+        reference, exact = laws_of.of(target, sampling)
+        for finding in judge_texts(found, reference, drafter.name, prompt, exact, branched=tree is not None, **limits):
             yield {**about, **asdict(finding)}
         after_each()
 
 
-def betas(reference: Reference, drafter: str, prefixes: Sequence[tuple[int, ...]], sampling: Sampling) -> np.ndarray:
-    """beta after each prefix, from plain forwards."""
-    distinct = list(dict.fromkeys(prefixes))
-    p_NV, q_NV = (distribution(reference.logits(name, distinct), sampling) for name in (TARGET, drafter))
+class Laws:
+    """The exact laws after one prompt, of each target that drafters draft for, computed once."""
+
+    def __init__(self, cast: Cast, prompt: list[int]):
+        self.cast, self.prompt = cast, prompt
+        self.references: dict[int, tuple[Reference, np.ndarray, list[np.ndarray]]] = {}
+        self.laws: dict[tuple[int, Sampling], ExactLaws] = {}
+
+    def of(self, target: Llama, sampling: Sampling) -> tuple[Reference, ExactLaws]:
+        if id(target) not in self.references:
+            symbols_K = alphabet(target, self.prompt)
+            tree = tree_logits(target, self.prompt, DEPTH, symbols_K)
+            self.references[id(target)] = Reference(cast=replace(self.cast, target=target)), symbols_K, tree
+        reference, symbols_K, tree = self.references[id(target)]
+        if (id(target), sampling) not in self.laws:
+            self.laws[id(target), sampling] = ExactLaws.of(tree, symbols_K, sampling)
+        return reference, self.laws[id(target), sampling]
+
+
+def betas(reference: Reference, drafter: str, examined: Sequence[Examined], sampling: Sampling) -> np.ndarray:
+    """beta of each proposal, from plain forwards."""
+    distinct = list(dict.fromkeys((one.prefix, one.proposed) for one in examined))
+    prefixes, proposed = zip(*distinct, strict=True)
+    p_NV = distribution(reference.logits(TARGET, prefixes), sampling)
+    q_NV = distribution(reference.logits(drafter, prefixes, proposed), sampling)
     found = dict(zip(distinct, acceptance_probability(p_NV, q_NV), strict=True))
-    return np.array([found[prefix] for prefix in prefixes])
+    return np.array([found[one.prefix, one.proposed] for one in examined])

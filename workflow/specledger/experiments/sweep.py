@@ -7,6 +7,7 @@ from specledger.decoding.counts import PHASES, Generated
 from specledger.decoding.engines import Engine
 from specledger.decoding.loops import autoregressive, speculative
 from specledger.experiments.cast import Cast
+from specledger.foundation.config import branched, goes_on_from_caches
 from specledger.sampling.distributions import Sampling
 from specledger.sampling.uniforms import Uniforms, stream
 
@@ -35,21 +36,27 @@ class Method:
         shared = {"count": count, "engine": self.engine, "sampling": sampling, "uniforms": uniforms}
         if self.drafter == PLAIN:
             return autoregressive(cast.target, prompt, clocked=self.clocked, **shared)
-        drafter = cast.drafters[self.drafter]
-        return speculative(cast.target, drafter, prompt, gamma=self.gamma, clocked=self.clocked, **shared)
+        drafter, target = cast.drafter(self.drafter, self.gamma), cast.target_of(self.drafter)
+        return speculative(target, drafter, prompt, gamma=self.gamma, clocked=self.clocked, **shared)
+
+
+def served(engine: Engine, gammas: dict[str, list[int]]) -> dict[str, list[int]]:
+    """The drafters that this engine can serve, with their gammas."""
+    return {name: found for name, found in gammas.items() if engine.branches or not goes_on_from_caches(name)}
 
 
 def methods_of(engines: list[Engine], gammas: dict[str, list[int]]) -> list[Method]:
     """Every method of the sweep: plain decoding and the drafters of each engine, and the runs that test the clock.
 
-    Plain decoding stands there twice, to see what two runs of one method differ by, and once more without
+    Heads and trees are decoded by an engine that keeps what it computed, eagerly: `cached`. Plain decoding stands
+    there twice, to see what two runs of one method differ by, and once more without
     clocks; so does the n-gram at its largest gamma, whose rounds are short and full of readings.
     """
     found = []
     for engine in engines:
         found += [
             Method(engine=engine, drafter=drafter, gamma=gamma)
-            for drafter, choices in ((PLAIN, [0]), *gammas.items())
+            for drafter, choices in ((PLAIN, [0]), *served(engine, gammas).items())
             for gamma in choices
         ]
         plain = Method(engine=engine, drafter=PLAIN, gamma=0)
@@ -97,6 +104,7 @@ def measure(
                 "context_rule": method.engine.context_rule,
                 "drafter": method.drafter,
                 "gamma": method.gamma,
+                "tree_nodes": method.gamma if branched(method.drafter) else None,
                 "copy": method.copy,
                 "clocked": method.clocked,
                 "temperature": sampling.temperature,
@@ -151,5 +159,5 @@ def token_kinds(text: Generated) -> list[tuple[int, str, int]]:
     kinds, tokens = [], iter(text.tokens)
     for number, done in enumerate(text.rounds, start=1):
         kinds += [(next(tokens), "accepted", number) for _ in range(done.accept_len)]
-        kinds.append((next(tokens), "sampled" if done.accept_len == done.drafted else "resampled", number))
+        kinds.append((next(tokens), "resampled" if done.examined > done.accept_len else "sampled", number))
     return kinds

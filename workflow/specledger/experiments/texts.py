@@ -16,6 +16,7 @@ from specledger.decoding.drafters import DraftModel, MTPDrafter
 from specledger.decoding.engines import Engine, as_batch
 from specledger.decoding.loops import autoregressive, speculative
 from specledger.experiments.cast import Cast
+from specledger.experiments.sweep import served
 from specledger.models.llama import Llama
 from specledger.sampling.distributions import Sampling, distribution
 from specledger.sampling.uniforms import Uniforms
@@ -96,17 +97,17 @@ def chosen_rounds(
 ) -> Iterator[dict]:
     """One row per round of texts that drafters wrote apart from the sweep, by name and gamma.
 
-    For drafters that choose how much they propose, and for the rule `window`, whose verdicts past the window
-    rest on other histories than the text's own: following a text would not tell their rounds.
+    For drafters that choose how much they propose, for heads and trees, and for the rule `window`, whose verdicts
+    past the window rest on other histories than the text's own: following a text would not tell their rounds.
     """
     for number in range(1, texts + 1):
-        for name, gammas in choosers.items():
+        for name, gammas in served(engine, choosers).items():
             for gamma in gammas:
                 uniforms = Uniforms("apart", seed, number, name, gamma)
                 where = {"seed": seed, "text": number, "context_rule": engine.context_rule}
                 where |= {"drafter": name, "gamma": gamma}
                 text = speculative(
-                    cast.target, cast.drafters[name], prompt,
+                    cast.target_of(name), cast.drafter(name, gamma), prompt,
                     gamma=gamma, count=tokens, engine=engine, sampling=sampling, uniforms=uniforms,
                 )  # fmt: skip
                 for place, done in enumerate(text.rounds, start=1):

@@ -16,6 +16,8 @@ SPEAKING = ("draft", "mtp", "ngram")  # drafters that say q after any prefix; th
 HEADS = ("mtp2", "mtp4", "parallel", "medusa1", "medusa2", "eagle")  # what is trained on top of the target
 JOINT = ("parallel", "medusa2")  # heads that train the target's trunk with them
 CHOOSERS = ("draft_dynamic", "lookup")  # drafters that choose how much they propose, up to gamma
+DEPTHS = {"mtp": MTP_DEPTH, "mtp2": 2, "mtp4": 4, "parallel": 3, "medusa1": 4, "medusa2": 4}  # longest proposals
+TREE, TYPICAL = "_tree", "_typical"  # of a drafter that drafts trees, and of one that typical acceptance judges
 
 
 def _path(parts) -> str:
@@ -142,12 +144,14 @@ def _check_lookup(drafting: dict) -> None:
 def _check_gammas(config: dict) -> None:
     largest = config["model"]["context"] - 1
     for drafter, gammas in config["sweep"]["gammas"].items():
-        limit = MTP_DEPTH if drafter == "mtp" else largest
-        why = f"the depth of the MTP module is {MTP_DEPTH}" if drafter == "mtp" else f"model.context {largest + 1} - 1"
+        limit = DEPTHS.get(drafter, largest)
+        why = f"the depth of {drafter} is {limit}" if drafter in DEPTHS else f"model.context {largest + 1} - 1"
         for index, gamma in enumerate(gammas):
             if not 1 <= gamma <= limit:
                 must = f"must be {limit}" if limit == 1 else f"must be a whole number from 1 to {limit}"
                 refuse(f"sweep.gammas.{drafter}[{index}]", gamma, f"{must} ({why})")
+    if any(config["sweep"]["trees"].values()) and "cached" not in config["sweep"]["engines"]:
+        refuse("sweep.engines", config["sweep"]["engines"], "must hold cached, which sweep.trees are verified with")
 
 
 def _check_checks(config: dict) -> None:
@@ -193,12 +197,36 @@ def _plain(value):
     return value
 
 
+def methods(config: dict) -> dict[str, list[int]]:
+    """Each drafter of the sweep with its gammas: proposals of a chain, nodes of a tree. Empty lists are left out."""
+    found = config["sweep"]["gammas"] | trees_of(config)
+    return {name: gammas for name, gammas in found.items() if gammas}
+
+
+def trees_of(config: dict) -> dict[str, list[int]]:
+    """The numbers of nodes of each drafter's trees, by the name that they have in the ledger."""
+    sizes = config["sweep"]["trees"].items()
+    return {name if name.endswith(TYPICAL) else name + TREE: found for name, found in sizes if found}
+
+
+def branched(name: str) -> bool:
+    """Does this drafter propose trees?"""
+    return name.endswith((TREE, TYPICAL))
+
+
+def goes_on_from_caches(name: str) -> bool:
+    """Heads and trees, which only an engine that keeps what it computed can serve."""
+    return name not in (*SPEAKING, *CHOOSERS)
+
+
 def _cast_of(config: dict) -> dict:
     """Drafters that are followed along a text, and with their gammas those that decode texts of their own."""
-    gammas = config["sweep"]["gammas"]
-    choosers = {name: gammas[name] for name in CHOOSERS if name in gammas}
-    followed = sorted(set(gammas) - set(choosers))
-    return {"drafters": followed, "choosers": choosers, "drafting": config["drafting"]}
+    gammas = methods(config)
+    apart = {name: choices for name, choices in gammas.items() if name not in SPEAKING}
+    heads = sorted(name for name in apart if name not in CHOOSERS and not branched(name))
+    return {"drafters": sorted(set(gammas) - set(apart)), "choosers": apart, "heads": heads} | {
+        "drafting": config["drafting"]
+    }
 
 
 def heads_of(config: dict) -> list[str]:
@@ -243,13 +271,17 @@ def stage_settings(config: dict, stage: str, *, model: str | None = None, corpus
         case "ngram":
             slice_ = config["ngram"]
         case "checks":
-            slice_ = {**config["checks"], "engines": eager, "gammas": sweep["gammas"], **drafting, **measured}
+            slice_ = {**config["checks"], "engines": eager, "gammas": methods(config), **drafting, **measured}
         case "acceptance":
             slice_ = {**config["acceptance"], **_cast_of(config), "sampling": sampling, **measured}
         case "sweep":
-            slice_ = {**sweep, **drafting, "sampling": sampling, **measured}
+            timed = {key: value for key, value in sweep.items() if key != "trees"}
+            slice_ = {**timed, "gammas": methods(config), **drafting, "sampling": sampling, **measured}
+        case "trees":
+            slice_ = {**config["trees"], "sizes": trees_of(config), "sampling": sampling, **measured}
         case "sequences":
-            drafters = sorted(set(sweep["gammas"]) - {"lookup"})  # in a few tokens it finds nothing
+            # In a few tokens lookup finds nothing; typical acceptance is lossy by design.
+            drafters = {name: [] for name in sorted(methods(config)) if name != "lookup" and not name.endswith(TYPICAL)}
             slice_ = {**config["sequences"], "engines": eager, "drafters": drafters, **drafting, **measured}
         case "controls":
             slice_ = {**config["controls"], "gamma": config["sequences"]["gamma"], **measured}

@@ -1,5 +1,6 @@
 """Results on disk: written whole or not at all, with a certificate of how they came to be."""
 
+import csv
 import hashlib
 import json
 import os
@@ -64,6 +65,18 @@ def write_rows(path: Path, rows: list[dict], columns: list[str] | None = None) -
         for name in table.select_dtypes(bool).columns:
             table[name] = table[name].map({True: "true", False: "false"})
         table.to_csv(temporary, index=False, float_format="%.10g", lineterminator="\n")
+
+
+def read_rows(path: Path) -> list[dict[str, str]]:
+    """The rows of a CSV file; UserError where it is missing or empty."""
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+    except FileNotFoundError:
+        raise UserError(f"{path}: missing; run snakemake again, it makes what is missing") from None
+    if not rows:
+        raise UserError(f"{path}: holds no rows; delete it and run snakemake again")
+    return rows
 
 
 def hash_text(text: str) -> str:

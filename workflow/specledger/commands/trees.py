@@ -1,0 +1,34 @@
+"""Stage `trees`: how often siblings are accepted, and the best tree of each size, of one seed."""
+
+from specledger.commands import measuring
+from specledger.decoding.engines import engine
+from specledger.experiments.cast import base_of
+from specledger.experiments.shapes import RANK_COLUMNS, SHAPE_COLUMNS, rank_rows, shape_rows
+from specledger.foundation.progress import Progress
+from specledger.foundation.records import write_rows
+from specledger.sampling.distributions import Sampling
+
+add_arguments = measuring.add_arguments
+
+
+def run(options, log) -> None:
+    settings, corpus, cast = measuring.begin(options)
+    names = sorted({base_of(name) for name in settings["sizes"]})
+    with Progress(f"trees seed {options.seed}", len(names), log, unit="drafter") as progress:
+        ranks = list(
+            rank_rows(
+                cast,
+                names,
+                corpus.prompt.tolist(),
+                engine("cached"),
+                texts=settings["texts"],
+                tokens=settings["tokens"],
+                sampling=Sampling(**settings["sampling"]),
+                seed=options.seed,
+                after_each=progress.advance,
+            )
+        )
+    write_rows(options.output / "ranks.csv", ranks, RANK_COLUMNS)
+    shapes = shape_rows(cast, ranks, settings["sizes"], seed=options.seed)
+    write_rows(options.output / "shapes.csv", shapes, SHAPE_COLUMNS)
+    measuring.certify(options, settings, cast)

@@ -1,0 +1,261 @@
+"""The exact law of a block: the acceptance rule integrated over its uniforms, with no draw and so no odds.
+
+A rule should be a step function of each uniform. Its steps are found to the last bits by trying the rule on
+both sides of where they should be, and by bisection where they are not; the rule is then tried between its
+steps, at uniforms spread over [0, 1), and refused where it isn't the function that was found. From the steps
+follow the probabilities of all that it can do, and from those the joint law of a block's tokens. Proposals form
+a tree, of which a chain is the case with one branch.
+Shapes: S drafts (all that a tree can hold), N nodes, K siblings, V vocabulary.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+
+import numpy as np
+
+from specledger.experiments.reference import joint
+from specledger.sampling.verify import Verdict, verify
+from specledger.theory.trees import ROOT, Tree
+
+Rule = Callable[..., Verdict]
+LARGEST_UNIFORM = np.nextafter(1.0, 0.0)
+HALF_BRACKET = 1e-14
+CHUNK = 4_000_000  # numbers of one batch of rows
+PROBES = 64  # uniforms, spread evenly and moved at random, at which each row of a rule is tried
+NEAR = 1e-12
+
+
+class NotASteppedRule(ValueError):
+    """A rule that its steps don't describe, so that its law is not known."""
+
+
+def steps(holds: Callable[[np.ndarray, np.ndarray], np.ndarray], guess_N: np.ndarray) -> np.ndarray:
+    """Where `holds(rows, uniforms)`, true below a step and false from it on, changes [N].
+
+    `guess_N` is where it should; a step beyond [0, 1) reads as 0 or 1. The error is at most 1e-14.
+    """
+    every, guess_N = np.arange(len(guess_N)), np.clip(guess_N, 0.0, 1.0)
+    below, above = guess_N - HALF_BRACKET, guess_N + HALF_BRACKET
+    lo = np.where((below <= 0) | holds(every, np.clip(below, 0, LARGEST_UNIFORM)), np.maximum(below, 0), 0.0)
+    hi = np.where((above >= 1) | ~holds(every, np.clip(above, 0, LARGEST_UNIFORM)), np.minimum(above, 1), 1.0)
+    while (rows := np.flatnonzero(hi - lo > 2.5 * HALF_BRACKET)).size:
+        mid = (lo[rows] + hi[rows]) / 2
+        yes = holds(rows, np.minimum(mid, LARGEST_UNIFORM))
+        lo[rows], hi[rows] = np.where(yes, mid, lo[rows]), np.where(yes, hi[rows], mid)
+    return (lo + hi) / 2
+
+
+def rows_after(rows: list[np.ndarray], draft_SN: np.ndarray, tree: Tree, nodes: Sequence[int]) -> np.ndarray:
+    """[S, len(nodes), V]: of each draft the distributions after each node; after the text for the root."""
+    shape = (len(draft_SN), len(rows[0]))
+    paths = [tree.path(node) for node in nodes]
+    return np.stack([np.broadcast_to(rows[len(path)][tuple(draft_SN[:, path].T)], shape) for path in paths], axis=1)
+
+
+def drafts_of(q: list[np.ndarray], tree: Tree) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Every draft of a tree: tokens [S, N], the q that each was drawn from [S, N, V], and its probability [S].
+
+    Siblings are drawn without replacement; ValueError where q has fewer symbols than a node has children.
+    """
+    V = len(q[0])
+    draft_SN, q_SNV, weight_S = np.empty((1, 0), dtype=np.int64), np.empty((1, 0, V)), np.ones(1)
+    for node, parent in enumerate(tree.parents):
+        q_SV = rows_after(q, draft_SN, tree, [parent])[:, 0].copy()
+        for sibling in tree.children[parent][: tree.ranks[node]]:
+            q_SV[np.arange(len(q_SV)), draft_SN[:, sibling]] = 0.0
+        totals = q_SV.sum(axis=1, keepdims=True)
+        if (totals <= 0).any():
+            raise ValueError(f"node {node} of {tree.parents} has more siblings than q has symbols")
+        q_SV = q_SV / totals if tree.ranks[node] else q_SV
+        s, v = np.nonzero(q_SV)  # what the draft can't propose, the rule must not be shown
+        draft_SN = np.concatenate([draft_SN[s], v[:, None]], axis=1)
+        q_SNV = np.concatenate([q_SNV[s], q_SV[s][:, None]], axis=1)
+        weight_S = weight_S[s] * q_SV[s, v]
+    return draft_SN, q_SNV, weight_S
+
+
+def _left(p_SV: np.ndarray, q_SKV: np.ndarray) -> np.ndarray:
+    """What is left of p [S, V] after the rejection of siblings drawn from q [S, K, V]; of none, p itself."""
+    for q_SV in np.moveaxis(q_SKV, 1, 0):
+        rest_SV = np.maximum(p_SV - q_SV, 0.0)
+        p_SV = rest_SV / np.maximum(rest_SV.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+    return p_SV
+
+
+def _led_to(tree: Tree, node: int) -> np.ndarray:
+    """Uniforms [N] that lead a round to `node`: its ancestors are accepted, the siblings before them rejected."""
+    uniforms_N = np.zeros(len(tree.parents))
+    for on_path in tree.path(node):
+        for sibling in tree.children[tree.parents[on_path]][: tree.ranks[on_path]]:
+            uniforms_N[sibling] = LARGEST_UNIFORM
+    return uniforms_N
+
+
+def _last(verdict: Verdict) -> np.ndarray:
+    """The last accepted node [S]; of a chain's verdict the place before its length."""
+    return verdict.accept_len_N - 1 if verdict.last_N is None else verdict.last_N
+
+
+def acceptance_law(
+    rule: Rule, p_SNV: np.ndarray, q_SNV: np.ndarray, draft_SN: np.ndarray, tree: Tree | None = None
+) -> np.ndarray:
+    """[S, N]: up to which uniform each node is accepted, given that the round came to it. None is a chain."""
+    S, N = draft_SN.shape
+    tree = tree or Tree.chain(N)
+    found = np.empty((S, N))
+    for node, parent in enumerate(tree.parents):
+        below = np.array([node in tree.path(last) for last in range(-1, N)])
+        led_N = _led_to(tree, node)
+
+        def accepts(rows, u, node=node, below=below, led_N=led_N):
+            uniforms = np.tile(led_N, (len(rows), 1))
+            uniforms[:, node] = u
+            return below[_last(rule(p_SNV[rows], q_SNV[rows], draft_SN[rows], uniforms, np.zeros(len(rows)))) + 1]
+
+        before = list(tree.children[parent][: tree.ranks[node]])
+        guess_S = _guess_acceptance(_left(p_SNV[:, parent + 1], q_SNV[:, before]), q_SNV[:, node], draft_SN[:, node])
+        found[:, node] = steps(accepts, guess_S)
+        for u_S in probes(S):
+            wrong_S = (accepts(np.arange(S), u_S) != (u_S < found[:, node])) & (np.abs(u_S - found[:, node]) > NEAR)
+            if wrong_S.any():
+                raise NotASteppedRule(f"acceptance is no step function of its uniform at {u_S[wrong_S][0]:.6f}")
+    return found
+
+
+def _guess_acceptance(p_SV: np.ndarray, q_SV: np.ndarray, token_S: np.ndarray) -> np.ndarray:
+    at = (np.arange(len(token_S)), token_S)
+    return np.minimum(1.0, p_SV[at] / q_SV[at])
+
+
+def probes(count: int) -> Iterator[np.ndarray]:
+    """Uniforms [count], one in each part of [0, 1), at random places of their own."""
+    generator = np.random.default_rng(0)
+    for part in range(PROBES):
+        yield (part + generator.random(count)) / PROBES
+
+
+def _cumulative(rule: Rule, inputs: list[np.ndarray], guess_SV: np.ndarray) -> np.ndarray:
+    """Cumulative law [S, V] of the token that each sequence yields, over its extra uniform."""
+    S, V = guess_SV.shape
+    found_SV = np.empty((S, V))
+    count = max(1, CHUNK // (V * inputs[0][0].size))
+    for start in range(0, S, count):
+        part = slice(start, start + count)
+        some = [array[part] for array in inputs]
+
+        def at_most(rows, u, some=some):
+            """Is the token of sequence rows // V at most symbol rows % V?"""
+            return rule(*(array[rows // V] for array in some), u).token_N <= rows % V
+
+        found_SV[part] = steps(at_most, guess_SV[part].ravel()).reshape(-1, V)
+    return found_SV
+
+
+def token_law(
+    rule: Rule, p_SNV: np.ndarray, q_SNV: np.ndarray, draft_SN: np.ndarray, last: int, tree: Tree | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Which rounds can end after node `last` [S], and the cumulative law of the token that follows [S, V].
+
+    Drafts with the same path and the same children (but for the last child, which is rejected whatever it is) should
+    share that law: one of them is integrated and all are tried at `PROBES` uniforms; all are integrated where one of
+    them differs.
+    """
+    S, N = draft_SN.shape
+    tree = tree or Tree.chain(N)
+    children = list(tree.children[last])
+    uniforms_N = _led_to(tree, last)
+    uniforms_N[children] = LARGEST_UNIFORM
+    inputs = [p_SNV, q_SNV, draft_SN, np.tile(uniforms_N, (S, 1))]
+    ends = _last(rule(*inputs, np.zeros(S))) == last
+    cumulative_SV = np.zeros(p_SNV[:, 0].shape)
+    possible = np.flatnonzero(ends)
+    if possible.size == 0:
+        return ends, cumulative_SV
+    told = [*tree.path(last), *children[:-1]]
+    _, first, group = np.unique(draft_SN[possible][:, told], axis=0, return_index=True, return_inverse=True)
+    guess_SV = np.cumsum(_left(p_SNV[:, last + 1], q_SNV[:, children]), axis=-1)
+    guess_SV = guess_SV / np.maximum(guess_SV[:, -1:], np.finfo(float).tiny)
+    shared, some = possible[first], [array[possible] for array in inputs]
+    found = _cumulative(rule, [array[shared] for array in inputs], guess_SV[shared])[group.reshape(-1)]
+    if not _describes(found, rule, some):
+        found = _cumulative(rule, some, guess_SV[possible])
+        if not _describes(found, rule, some):
+            raise NotASteppedRule("the token that follows is no step function of its uniform")
+    cumulative_SV[possible] = found
+    return ends, cumulative_SV
+
+
+def _describes(cumulative_SV: np.ndarray, rule: Rule, inputs: list[np.ndarray]) -> bool:
+    """Does the rule yield the tokens that these steps say, at every probe?"""
+    for u_S in probes(len(cumulative_SV)):
+        expected_S = (cumulative_SV <= u_S[:, None]).sum(axis=1)
+        near_S = (np.abs(cumulative_SV - u_S[:, None]) <= NEAR).any(axis=1)
+        if ((rule(*inputs, u_S).token_N != expected_S) & ~near_S).any():
+            return False
+    return True
+
+
+def try_together(
+    rule: Rule,
+    p_SNV: np.ndarray,
+    q_SNV: np.ndarray,
+    draft_SN: np.ndarray,
+    accept_SN: np.ndarray,
+    laws_NSV: np.ndarray,
+    tree: Tree,
+) -> None:
+    """NotASteppedRule where, with all uniforms drawn at once, the rule isn't what the steps of each alone say."""
+    S, N = draft_SN.shape
+    generator, every = np.random.default_rng(1), np.arange(S)
+    for _ in range(PROBES):
+        u_SN, extra_S = generator.random((S, N)), generator.random(S)
+        u_SN = np.where(generator.random((S, N)) < 0.5, u_SN * accept_SN, u_SN)  # so that long accepts occur too
+        last_S = np.full(S, ROOT)
+        for node, parent in enumerate(tree.parents):
+            last_S[(last_S == parent) & (u_SN[:, node] < accept_SN[:, node])] = node
+        law_SV = laws_NSV[last_S + 1, every]
+        near_S = (np.abs(u_SN - accept_SN) <= NEAR).any(axis=1)
+        near_S |= (np.abs(law_SV - extra_S[:, None]) <= NEAR).any(axis=1)
+        verdict = rule(p_SNV, q_SNV, draft_SN, u_SN, extra_S)
+        same_S = (_last(verdict) == last_S) & (verdict.token_N == (law_SV <= extra_S[:, None]).sum(axis=1))
+        if not (same_S | near_S).all():
+            raise NotASteppedRule("a decision hangs on another uniform than its own")
+
+
+def block_law(rule: Rule, p: list[np.ndarray], q: list[np.ndarray], tree: Tree) -> np.ndarray:
+    """The law [V] * (depth + 1) of the first depth + 1 tokens: a round of `rule`, then the target alone.
+
+    Args:
+        rule: `verify` with this tree, or what takes its place.
+        p, q: trees of distributions of target and draft; entry d is [V] * d + [V], depths 0..tree.depth and
+            0..tree.depth - 1.
+    """
+    V, depth = len(p[0]), tree.depth
+    draft_SN, q_SNV, weight_S = drafts_of(q, tree)
+    nodes = range(ROOT, len(tree.parents))
+    p_SNV = rows_after(p, draft_SN, tree, nodes)
+    accept_SN = acceptance_law(rule, p_SNV, q_SNV, draft_SN, tree)
+    law, laws_NSV = np.zeros((V,) * (depth + 1)), np.empty((len(tree.parents) + 1, *p_SNV[:, 0].shape))
+    for last in nodes:
+        path = tree.path(last)
+        before = [sibling for node in path for sibling in tree.children[tree.parents[node]][: tree.ranks[node]]]
+        rejected = [*before, *tree.children[last]]
+        reach_S = weight_S * accept_SN[:, path].prod(axis=1) * (1 - accept_SN[:, rejected]).prod(axis=1)
+        possible, cumulative_SV = token_law(rule, p_SNV, q_SNV, draft_SN, last, tree)
+        laws_NSV[last + 1] = cumulative_SV
+        mass_SV = np.where(possible[:, None], reach_S[:, None] * np.diff(cumulative_SV, axis=1, prepend=0.0), 0.0)
+        prefix_S = draft_SN[:, path] @ V ** np.arange(len(path) - 1, -1, -1)
+        block = np.zeros((V ** len(path), V))
+        np.add.at(block, prefix_S, mass_SV)
+        block = block.reshape((V,) * (len(path) + 1))
+        for d in range(len(path) + 1, depth + 1):
+            block = block[..., None] * p[d]
+        law += block
+    try_together(rule, p_SNV, q_SNV, draft_SN, accept_SN, laws_NSV, tree)
+    return law
+
+
+def deviation(p: list[np.ndarray], q: list[np.ndarray], tree: Tree, rule: Rule | None = None) -> float:
+    """Largest difference of a cell between the law of a block and the target's own; None is `verify` itself."""
+    rule = rule or partial(verify, tree=None if tree.is_chain else tree)
+    return float(np.abs(block_law(rule, p, q, tree) - joint(p, tree.depth + 1)).max())
