@@ -82,13 +82,13 @@ def test_counters_add_up(name, method, count, seed):
 @pytest.mark.parametrize("name", ENGINES)
 def test_forwards_are_those_that_ran(name, monkeypatch):
     calls = {TARGET: 0, DRAFTERS["draft"].model: 0}
-    hidden = Llama.hidden
+    streams = Llama.streams
 
     def counting(self, *arguments):
         calls[self] += 1
-        return hidden(self, *arguments)
+        return streams(self, *arguments)
 
-    monkeypatch.setattr(Llama, "hidden", counting)
+    monkeypatch.setattr(Llama, "streams", counting)
     text = decode(name, "draft", 3, 30)
     assert (text.target_forwards, text.draft_forwards) == (calls[TARGET], calls[DRAFTERS["draft"].model])
     calls[TARGET] = 0

@@ -11,11 +11,12 @@ from specledger.decoding.counts import Generated, Round
 from specledger.decoding.drafters import DraftModel
 from specledger.decoding.engines import engine
 from specledger.decoding.loops import autoregressive, speculative
+from specledger.experiments.block_law import NotASteppedRule, block_law
 from specledger.experiments.cast import Cast
 from specledger.experiments.controls import Stage, Texts, decoder_rows, false_alarm_rows, rule_rows
 from specledger.experiments.exact_laws import ExactLaws, near_a_cut
 from specledger.experiments.one_round import Rows, decide_rounds, round_law
-from specledger.experiments.oracle import NotASteppedRule, block_law, oracle_rows, random_cast
+from specledger.experiments.oracle import SMALL_TREES, oracle_rows, random_cast
 from specledger.experiments.reference import (
     TARGET,
     Reference,
@@ -43,6 +44,7 @@ from specledger.sampling.distributions import Sampling, distribution
 from specledger.sampling.uniforms import Uniforms
 from specledger.sampling.verify import Verdict, acceptance_probability, verify
 from specledger.theory.speculation import expected_tokens_per_round
+from specledger.theory.trees import Tree
 
 CONFIG = sizes(context=24)
 TARGET_MODEL = tiny_llama(CONFIG, seed=31)
@@ -82,13 +84,22 @@ def test_references_are_what_sessions_say(name, executed):
 @pytest.mark.parametrize("sampling", [Sampling(), Sampling(temperature=0.7), Sampling(top_k=3), Sampling(top_p=0.8)])
 def test_oracle_of_every_drafter(sampling):
     """Each drafter, gamma 1 to 3, random models of 4 symbols: the law of the block is the target's to 1e-12."""
-    rows = oracle_rows(random_cast(4, seed=5), [0, 1, 2], [1, 2, 3], model="random", sampling=sampling)
+    rows = oracle_rows(random_cast(4, seed=5), [0, 1, 2], [1, 2, 3], [], model="random", sampling=sampling)
+    drafters = ("draft", "ngram", "mtp", "mtp_chained", "mtp4", "parallel", "medusa1", "eagle")
     assert [(row["drafter"], row["gamma"]) for row in rows] == [
-        *((name, gamma) for name in ("draft", "ngram") for gamma in (1, 2, 3)),
-        ("mtp", 1),
+        (name, gamma) for name in drafters for gamma in ((1,) if name == "mtp" else (1, 2, 3))
     ]
     assert all(row["blocks"] == 4 ** (row["gamma"] + 1) for row in rows)
     assert max(row["max_abs_deviation"] for row in rows) < 1e-12
+
+
+def test_oracle_of_every_tree():
+    """Trees of two depths: the same, of every drafter that drafts trees, as deep as it can."""
+    rows = oracle_rows(random_cast(4, seed=6), [0, 1, 2], [1], SMALL_TREES, model="random", sampling=Sampling())
+    branched = [row for row in rows if row["tree"]]
+    assert len(branched) == 1 + 6 * len(SMALL_TREES)
+    assert {row["drafter"] for row in rows} - {row["drafter"] for row in branched} == {"mtp4"}
+    assert max(row["max_abs_deviation"] for row in branched) < 1e-12
 
 
 def test_tree_and_joint():
@@ -149,7 +160,7 @@ def test_the_oracle_refuses_what_is_no_step_function():
 
     for rule in (sliver_of_redraws, sliver_of_accepts, redraws_by_verdict, second_by_first):
         with pytest.raises(NotASteppedRule):
-            block_law(rule, p, q, 2)
+            block_law(rule, p, q, Tree.chain(2))
 
 
 def test_cuts_that_a_rounding_decides_are_told():
@@ -178,8 +189,8 @@ def test_remembered_decodes_the_same_texts(executed, name):
 
 def test_remembered_computes_a_history_once(monkeypatch):
     calls = []
-    honest = TARGET_MODEL.hidden
-    monkeypatch.setattr(TARGET_MODEL, "hidden", lambda *a: calls.append(1) or honest(*a))
+    honest = TARGET_MODEL.streams
+    monkeypatch.setattr(TARGET_MODEL, "streams", lambda *a: calls.append(1) or honest(*a))
     remembered = Remembered(engine=ENGINES[1])
     first = decode("ngram", remembered, Uniforms(3))
     seen = len(calls)
@@ -197,11 +208,11 @@ def text_of(tokens, rounds):
 def test_examined_proposals_by_hand():
     """Round 1 accepts both of 2 (bonus 6), round 2 rejects the second of 2, round 3 drafts none."""
     text = text_of([1, 2, 6, 3, 4, 5], [(2, 2, 2), (2, 1, 2), (0, 0, 0)])
-    assert examined_proposals([9], text) == [
-        ((9,), True),
-        ((9, 1), True),
-        ((9, 1, 2, 6), True),
-        ((9, 1, 2, 6, 3), False),
+    assert [(one.prefix, one.proposed, one.accepted) for one in examined_proposals([9], text)] == [
+        ((9,), 0, True),
+        ((9, 1), 1, True),
+        ((9, 1, 2, 6), 0, True),
+        ((9, 1, 2, 6, 3), 1, False),
     ]
 
 
@@ -234,13 +245,12 @@ def test_complete_decoders_follow_the_exact_law(name, executed):
     """Every sampling, 300 texts each: 2-, 3-grams and acceptance; under other seeds one of 12 p-values falls
     below 1e-4 about once in 800."""
     samplings = [Sampling(), Sampling(temperature=0.7), Sampling(top_k=3), Sampling(top_p=0.8)]
-    tree = tree_logits(TARGET_MODEL, PROMPT, 2, ALL)
     rows = list(
         sequence_rows(
-            Reference(cast=CAST),
+            CAST,
             [name],
             PROMPT,
-            [ExactLaws.of(tree, ALL, sampling) for sampling in samplings],
+            samplings,
             Remembered(engine=executed),
             gamma=2,
             count=5,

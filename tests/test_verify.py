@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from specledger.experiments.oracle import LARGEST_UNIFORM, acceptance_law, deviation, steps, token_law
+from specledger.experiments.block_law import LARGEST_UNIFORM, acceptance_law, deviation, steps, token_law
 from specledger.sampling import verify as rule
 from specledger.sampling.distributions import GREEDY, distribution, draw
 from specledger.sampling.verify import acceptance_probability, residual, verify
+from specledger.theory.trees import Tree
 
 EXACT = 1e-12
 
@@ -36,7 +37,7 @@ def test_output_is_exactly_the_targets(V, gamma):
     @settings(max_examples=60 if gamma < 3 else 20)
     @given(tables(V, gamma + 1), tables(V, gamma))
     def holds(p, q):
-        assert deviation(p, q, gamma) < EXACT
+        assert deviation(p, q, Tree.chain(gamma)) < EXACT
 
     holds()
 
@@ -45,7 +46,7 @@ def test_vocabulary_4_gamma_3_at_random_rows():
     rng = np.random.default_rng(0)
     p = [rng.dirichlet(np.ones(4), size=(4,) * n) for n in range(4)]
     q = [rng.dirichlet(np.ones(4), size=(4,) * n) for n in range(3)]
-    assert deviation(p, q, 3) < EXACT
+    assert deviation(p, q, Tree.chain(3)) < EXACT
 
 
 def test_steps_are_found_whatever_the_guess():
@@ -97,7 +98,7 @@ def test_the_oracle_catches_broken_rules(broken):
     rng = np.random.default_rng(1)
     p = [rng.dirichlet(np.ones(3), size=(3,) * n) for n in range(3)]
     q = [rng.dirichlet(np.ones(3), size=(3,) * n) for n in range(2)]
-    assert deviation(p, q, 2, broken) > 1e-3
+    assert deviation(p, q, Tree.chain(2), broken) > 1e-3
 
 
 def test_acceptance_and_residual_are_the_papers():
@@ -107,7 +108,7 @@ def test_acceptance_and_residual_are_the_papers():
     p_SGV, q_SGV = np.tile(p_V, (4, 2, 1)), np.tile(q_V, (4, 1, 1))
     accept = acceptance_law(verify, p_SGV, q_SGV, draft_SG)[:, 0]
     assert accept == pytest.approx([1, 0.75, 1, 0], abs=EXACT)
-    possible, cumulative = token_law(verify, p_SGV, q_SGV, draft_SG, 0)
+    possible, cumulative = token_law(verify, p_SGV, q_SGV, draft_SG, -1)
     law = np.diff(cumulative, axis=1, prepend=0.0)
     assert possible.tolist() == [False, True, False, True]
     assert law[possible] == pytest.approx(np.tile([1, 0, 0, 0], (2, 1)), abs=EXACT)

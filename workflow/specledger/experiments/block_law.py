@@ -57,7 +57,7 @@ def drafts_of(q: list[np.ndarray], tree: Tree) -> tuple[np.ndarray, np.ndarray, 
 
     Siblings are drawn without replacement; ValueError where q has fewer symbols than a node has children.
     """
-    V = len(q[0])
+    V = len(q[0]) if q else 0
     draft_SN, q_SNV, weight_S = np.empty((1, 0), dtype=np.int64), np.empty((1, 0, V)), np.ones(1)
     for node, parent in enumerate(tree.parents):
         q_SV = rows_after(q, draft_SN, tree, [parent])[:, 0].copy()

@@ -13,12 +13,13 @@ from specledger.decoding.speakers import ChainSpeaker, FeatureSpeaker, MedusaSpe
 from specledger.foundation.config import TREE, TYPICAL
 from specledger.foundation.records import read_rows
 from specledger.models.features import FeatureDrafter
+from specledger.models.heads import load_head
 from specledger.models.llama import Llama
 from specledger.models.medusa import MedusaHeads
 from specledger.models.mtp import MTPChain, MTPModule
 from specledger.models.ngram import NGram
 from specledger.models.parallel import ParallelHeads
-from specledger.models.storage import load_head, load_model, load_mtp
+from specledger.models.storage import load_model, load_mtp
 from specledger.theory.trees import Tree
 
 NONE = "none"  # plain decoding

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from specledger.experiments.oracle import acceptance_law, token_law
+from specledger.experiments.block_law import acceptance_law, token_law
 from specledger.experiments.sequences import Finding, acceptance_test, ngram_test
 from specledger.experiments.wrong_rules import RoundRule
 from specledger.sampling.distributions import distribution, draw
@@ -105,7 +105,7 @@ def round_law(rule: RoundRule, rows: Rows) -> tuple[np.ndarray, float]:
     reach_S = rows.drawn_V[can]
     law = np.zeros((V, V + 1))
     for length, weight_S in ((0, reach_S * (1 - accept_S)), (1, reach_S * accept_S)):
-        possible, cumulative_SV = token_law(*inputs, length)
+        possible, cumulative_SV = token_law(*inputs, length - 1)
         if rule.shares == "recovery" and length == 0:
             cumulative_SV = np.clip((cumulative_SV - lo_S[:, None]) / width_S[:, None], 0, 1)
         mass_SV = np.where(possible[:, None], weight_S[:, None] * np.diff(cumulative_SV, axis=1, prepend=0.0), 0.0)

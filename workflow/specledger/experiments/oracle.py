@@ -72,7 +72,7 @@ def oracle_rows(
     """
     rows = []
     for name, drafter in cast.lossless.items():
-        target, limit = cast.target_of(name), drafter.max_gamma or max(gammas)
+        target, limit = cast.target_of(name), drafter.max_gamma or cast.target.config.context
         symbols_K = alphabet(target, prompt)
         chains = [Tree.chain(gamma) for gamma in gammas if gamma <= limit] or [Tree.chain(1)]
         branched = [tree for tree in trees if tree.depth <= limit] if cast.branches(name) else []

@@ -92,8 +92,7 @@ def violations(text: Generated, *, count: int, gamma: int, vocabulary: int) -> i
         len(text.tokens) == count,
         sum(accepted) + len(text.rounds) == len(text.tokens),
         all(0 <= done.accept_len <= done.drafted <= gamma for done in text.rounds),
-        text.examined == sum(done.accept_len + (done.examined > done.accept_len) for done in text.rounds),
-        all(done.examined <= min(done.accept_len + 1, done.drafted) for done in text.rounds),
+        text.examined == sum(min(done.accept_len + 1, done.drafted, done.examined) for done in text.rounds),
         all(0 <= token < vocabulary for token in text.tokens),
     )
     return sum(not holds for holds in kept)

@@ -23,7 +23,7 @@ class Verdict:
 
     `token` is the bonus token where accept_len == G, and the residual token elsewhere. `accept_probs`
     are min(1, p/q) of the proposals, also of those behind a rejection: what Rao-Blackwell estimates need.
-    Of a tree `last` is the last accepted node (-1: none), and the probabilities of nodes that nothing led to are NaN.
+    `last` is the last accepted proposal (-1: none); of a tree the probabilities of nodes that nothing led to are NaN.
     """
 
     accept_len_N: np.ndarray
@@ -75,19 +75,25 @@ def verify(
     """
     N, G = draft_tokens_NG.shape
     check_rows(target_probs_NGV, "target_probs")
-    rounds = np.arange(N)
     if G == 0:
         return Verdict(
             accept_len_N=np.zeros(N, dtype=np.int64),
             token_N=draw(target_probs_NGV[:, 0], extra_uniforms_N),
             accept_probs_NG=np.empty((N, 0)),
+            last_N=np.full(N, ROOT),
         )
     check_rows(draft_probs_NGV, "draft_probs")
-    at = (rounds[:, None], np.arange(G)[None, :], draft_tokens_NG)
-    p_NG, q_NG = target_probs_NGV[at], draft_probs_NGV[at]
+    q_NG = draft_probs_NGV[np.arange(N)[:, None], np.arange(G)[None, :], draft_tokens_NG]
     check_proposals(q_NG, draft_tokens_NG)
-    if tree is not None:
-        return _walk(tree, target_probs_NGV, draft_probs_NGV, draft_tokens_NG, accept_uniforms_NG, extra_uniforms_N)
+    given = (target_probs_NGV, draft_probs_NGV, draft_tokens_NG, q_NG, accept_uniforms_NG, extra_uniforms_N)
+    return _down_a_chain(*given) if tree is None else _walk(tree, *given)
+
+
+def _down_a_chain(target_probs_NGV, draft_probs_NGV, draft_tokens_NG, q_NG, accept_uniforms_NG, extra_uniforms_N):
+    """The rule for all positions of all rounds at once."""
+    N, G = draft_tokens_NG.shape
+    rounds = np.arange(N)
+    p_NG = target_probs_NGV[rounds[:, None], np.arange(G)[None, :], draft_tokens_NG]
     accepted_NG = accept_uniforms_NG * q_NG < p_NG
     accept_len_N = np.where(accepted_NG.all(axis=1), G, accepted_NG.argmin(axis=1))
     weights_NV = target_probs_NGV[rounds, accept_len_N]
@@ -99,10 +105,13 @@ def verify(
         accept_len_N=accept_len_N,
         token_N=draw(weights_NV, extra_uniforms_N),
         accept_probs_NG=np.minimum(1.0, p_NG / q_NG),
+        last_N=accept_len_N - 1,
     )
 
 
-def _walk(tree: Tree, target_probs_NGV, draft_probs_NGV, draft_tokens_NG, accept_uniforms_NG, extra_uniforms_N):
+def _walk(
+    tree: Tree, target_probs_NGV, draft_probs_NGV, draft_tokens_NG, q_NG, accept_uniforms_NG, extra_uniforms_N
+) -> Verdict:
     """The rule along a tree; `weights` is what the next sibling is held against, p itself until one is rejected."""
     N, G = draft_tokens_NG.shape
     at_N, weights_NV, whole_N = np.full(N, ROOT), target_probs_NGV[:, 0].copy(), np.ones(N, dtype=bool)
@@ -114,9 +123,9 @@ def _walk(tree: Tree, target_probs_NGV, draft_probs_NGV, draft_tokens_NG, accept
         tokens, q_RV, p_RV = draft_tokens_NG[rows, node], draft_probs_NGV[rows, node], weights_NV[rows]
         totals = np.where(whole_N[rows], 1.0, p_RV.sum(axis=-1))
         p_RV /= totals[:, None]
-        here = np.arange(len(rows)), tokens
-        accepted = accept_uniforms_NG[rows, node] * q_RV[here] < p_RV[here]
-        accept_probs_NG[rows, node] = np.minimum(1.0, p_RV[here] / q_RV[here])
+        p_R, q_R = p_RV[np.arange(len(rows)), tokens], q_NG[rows, node]
+        accepted = accept_uniforms_NG[rows, node] * q_R < p_R
+        accept_probs_NG[rows, node] = np.minimum(1.0, p_R / q_R)
         kept, lost = rows[accepted], rows[~accepted]
         at_N[kept], weights_NV[kept], whole_N[kept] = node, target_probs_NGV[kept, node + 1], True
         if lost.size:
