@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 import yaml
-from specledger.foundation.config import HEADS
+from specledger.foundation.drafters import HEADS
 
 ROOT = Path(__file__).resolve().parents[1]
 PARTS = ("Snakefile", "config", "profiles", "workflow")

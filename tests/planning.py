@@ -22,7 +22,7 @@ from snakemake.settings.types import (
 )
 from specledger.analysis.provenance import MODELS, current_sum, results_of
 from specledger.foundation import fingerprint
-from specledger.foundation.config import HEADS
+from specledger.foundation.drafters import HEADS
 from specledger.foundation.records import hash_text
 
 

@@ -8,8 +8,8 @@ import re
 
 import yaml
 from clone import ROOT, TINY, merged
-from specledger.foundation.config import HEADS as ALL_HEADS
-from specledger.foundation.config import heads_of
+from specledger.foundation.drafters import HEADS as ALL_HEADS
+from specledger.foundation.drafters import heads_of
 
 README = (ROOT / "config" / "README.md").read_text(encoding="utf-8")
 STUDY = yaml.safe_load((ROOT / "config" / "config.yaml").read_text(encoding="utf-8"))

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 from specledger.foundation import config as configuration
+from specledger.foundation import drafters
 from specledger.foundation.errors import UserError
 
 CONFIG = Path(__file__).resolve().parents[1] / "config"
@@ -136,10 +137,10 @@ def lay_over(below: dict, above: dict) -> None:
 
 
 STAGES = [("corpus", None), ("train", "plain"), ("train", "mtp"), ("train", "draft"), ("ngram", None)]
-STAGES += [("head", name) for name in configuration.HEADS]
+STAGES += [("head", name) for name in drafters.HEADS]
 STAGES += [(stage, None) for stage in ("checks", "acceptance", "sequences", "controls", "sweep", "analysis", "report")]
 ALL = {model or stage for stage, model in STAGES}
-HEADS = set(configuration.HEADS)
+HEADS = set(drafters.HEADS)
 MEASURED = {"checks", "acceptance", "sequences", "controls", "sweep"}
 
 TOUCHES = [
@@ -225,7 +226,7 @@ def test_two_values_that_swap_are_two_settings():
 def test_only_heads_that_a_drafter_uses_are_trained(gammas, trees, heads):
     config = study()
     config["sweep"] |= {"gammas": {"draft": [1], "ngram": [1], "mtp": [1], **gammas}, "trees": trees}
-    assert configuration.heads_of(config) == heads
+    assert drafters.heads_of(config) == heads
     alone = study()
     alone["sweep"] |= {"gammas": {"draft": [1]}, "trees": {}}
     assert (configuration.training_hours(config) > configuration.training_hours(alone)) == bool(heads)

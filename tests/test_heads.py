@@ -6,6 +6,7 @@ import pytest
 import torch
 from small import CPU, SCHEDULE, corpus_of, sizes, tiny_llama, tiny_mtp
 from specledger.foundation import config as configuration
+from specledger.foundation import drafters
 from specledger.foundation.errors import UserError
 from specledger.models.heads import HEADS, build_head, load_head, save_head
 from specledger.models.llama import count_parameters, initialise
@@ -60,7 +61,7 @@ def fitted(subject, seed: int = 1, **settings):
 
 
 def test_names_are_those_of_the_configuration():
-    assert tuple(HEADS) == configuration.HEADS
+    assert tuple(HEADS) == drafters.HEADS
     assert tuple(name for name in HEADS if HEADS[name].joint) == configuration.JOINT
     with pytest.raises(ValueError, match=r"head must be one of mtp2, .*, got mtp3"):
         build_head("mtp3", CONFIG)

@@ -1,7 +1,7 @@
 # The acceptance rule, drawn many times at real positions.
 rule acceptance_of_seed:
     input:
-        **CAST,
+        **CAST_WITH_TREES,
     output:
         [
             RESULTS / "acceptance" / "{seed}" / name
@@ -29,4 +29,4 @@ rule acceptance_of_seed:
         settings=settings("acceptance"),
         code=code_hash("acceptance"),
     shell:
-        f"python -m specledger acceptance {CAST_ARGUMENTS} --output {{output:q}}"
+        f"python -m specledger acceptance {TREES_ARGUMENTS} --output {{output:q}}"

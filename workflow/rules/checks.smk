@@ -1,7 +1,7 @@
 # What must hold exactly, seed by seed.
 rule checks_of_seed:
     input:
-        **CAST,
+        **CAST_WITH_TREES,
         plain=model_files("plain"),
     output:
         [
@@ -22,4 +22,4 @@ rule checks_of_seed:
         settings=settings("checks"),
         code=code_hash("checks"),
     shell:
-        f"python -m specledger checks {CAST_ARGUMENTS} --plain {{input.plain:q}} --output {{output:q}}"
+        f"python -m specledger checks {TREES_ARGUMENTS} --plain {{input.plain:q}} --output {{output:q}}"

@@ -9,6 +9,7 @@ from specledger.analysis.adoption import settle
 from specledger.corpus.source import from_file, sha256
 from specledger.corpus.text import check_usable, decode_utf8
 from specledger.foundation import config as configuration
+from specledger.foundation import drafters
 from specledger.foundation.devices import resolve
 from specledger.foundation.errors import UserError
 from specledger.foundation.fingerprint import code_hash
@@ -63,7 +64,8 @@ try:
 except UserError as error:
     sys.exit(f"specledger: {error}")
 
-HEADS = configuration.heads_of(config)
+HEADS = drafters.heads_of(config)
+TREES = drafters.trees_of(config)
 SEEDS = [int(seed) for seed in config["seeds"]]
 GPU = 1 if ON_GPU else 0  # a job on the CPU asks for no GPU, so that --resources gpu=1 doesn't queue it
 
@@ -77,7 +79,8 @@ def expected():
     """What the certificate of each stage must say, as JSON, so that the report can name what is stale."""
     stages = [("corpus", None), ("ngram", None), *(("train", m) for m in ("plain", "mtp", "draft"))]
     stages += [("head", name) for name in HEADS]
-    stages += [(stage, None) for stage in ("checks", "acceptance", "sequences", "controls", "sweep")]
+    measuring = ["checks", "acceptance", "sequences", "controls", "sweep", *(["trees"] if TREES else [])]
+    stages += [(stage, None) for stage in measuring]
     return json.dumps(
         {
             model
@@ -143,5 +146,5 @@ def word_about_time():
 
 wildcard_constraints:
     model="plain|mtp|draft",
-    head="|".join(configuration.HEADS),
+    head="|".join(drafters.HEADS),
     seed="[0-9]+",

@@ -1,7 +1,7 @@
 # Texts and seconds; the only stage that times, and so the one that wants the machine for itself.
 rule sweep_of_seed:
     input:
-        **CAST,
+        **CAST_WITH_TREES,
     output:
         [
             RESULTS / "sweep" / "{seed}" / name
@@ -31,4 +31,4 @@ rule sweep_of_seed:
         settings=settings("sweep"),
         code=code_hash("sweep"),
     shell:
-        f"python -m specledger sweep {CAST_ARGUMENTS} --output {{output:q}}"
+        f"python -m specledger sweep {TREES_ARGUMENTS} --output {{output:q}}"

@@ -12,6 +12,11 @@ rule models:
         rules.ngram.output,
 
 
+rule trees:
+    input:
+        expand(rules.trees_of_seed.output, seed=SEEDS if TREES else []),
+
+
 rule checks:
     input:
         expand(rules.checks_of_seed.output, seed=SEEDS),

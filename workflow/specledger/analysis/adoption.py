@@ -11,7 +11,7 @@ from base64 import urlsafe_b64encode
 from pathlib import Path
 
 from specledger.analysis.provenance import MODELS, Made, changed_files, differences, results_of
-from specledger.foundation.config import HEADS
+from specledger.foundation.drafters import HEADS
 from specledger.foundation.errors import UserError
 from specledger.foundation.records import read_json
 

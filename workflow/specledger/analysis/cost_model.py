@@ -9,7 +9,7 @@ from specledger.analysis.costs import Costs
 from specledger.analysis.frames import PLAIN, ordered
 from specledger.analysis.timing import METHOD, row_names
 from specledger.analysis.yields import Yield, yield_of
-from specledger.foundation.config import CHOOSERS
+from specledger.foundation.drafters import CHOOSERS
 from specledger.theory.speculation import measured_cost_speedup, walltime_speedup
 
 COST_MODEL_COLUMNS = (

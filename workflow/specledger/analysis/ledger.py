@@ -7,7 +7,7 @@ from specledger.analysis.costs import FORWARD, PROPOSE, ROUND, with_ratios
 from specledger.analysis.engines import writes_other_text
 from specledger.analysis.frames import PLAIN, columns_of, known, mean, ordered
 from specledger.analysis.timing import ratio_interval
-from specledger.foundation.config import CHOOSERS
+from specledger.foundation.drafters import CHOOSERS
 from specledger.statistics.intervals import Interval, t_interval
 from specledger.theory.speculation import expected_tokens_per_round, measured_cost_speedup, walltime_speedup
 

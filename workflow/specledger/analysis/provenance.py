@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from specledger.foundation.config import HEADS
+from specledger.foundation.drafters import HEADS
 from specledger.foundation.records import hash_text, head_weights_of, read_json, sum_of, weights_of
 
 MODELS = ("plain", "mtp", "draft")

@@ -17,6 +17,7 @@ STAGES = (
     "train",
     "train-head",
     "ngram",
+    "trees",
     "checks",
     "acceptance",
     "sequences",
@@ -28,7 +29,7 @@ STAGES = (
     "paper",
 )
 COMPUTING = frozenset(
-    {"train", "train-head", "checks", "acceptance", "sequences", "controls", "sweep"}
+    {"train", "train-head", "trees", "checks", "acceptance", "sequences", "controls", "sweep"}
 )  # these take a GPU
 
 

@@ -15,8 +15,8 @@ from specledger.experiments.cast import Cast
 from specledger.experiments.forward_costs import cost_rows, over_blocks
 from specledger.experiments.sweep import Method, measure, methods_of, round_rows, token_kinds, warm_up
 from specledger.experiments.texts import ROUND_COLUMNS, chosen_rounds
-from specledger.foundation.config import branched
 from specledger.foundation.devices import describe
+from specledger.foundation.drafters import branched
 from specledger.foundation.progress import Progress
 from specledger.foundation.records import write_json, write_rows
 from specledger.sampling.distributions import Sampling

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from specledger.decoding.proposals import Output
-from specledger.foundation.config import EAGER
+from specledger.foundation.drafters import EAGER
 from specledger.models.cache import KVCache
 from specledger.models.llama import Llama, rope_tables
 from specledger.models.mtp import MTPModule

@@ -10,7 +10,7 @@ from specledger.decoding.counted import LookupDrafter, NGramDrafter, NGramSpeake
 from specledger.decoding.drafters import Drafter, DraftModel, MTPDrafter
 from specledger.decoding.growing import Growing
 from specledger.decoding.speakers import ChainSpeaker, FeatureSpeaker, MedusaSpeaker, ModelSpeaker, ParallelSpeaker
-from specledger.foundation.config import TREE, TYPICAL
+from specledger.foundation.drafters import TREE, TYPICAL
 from specledger.foundation.records import read_rows
 from specledger.models.features import FeatureDrafter
 from specledger.models.heads import load_head

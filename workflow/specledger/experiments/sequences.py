@@ -19,7 +19,7 @@ from specledger.experiments.cast import Cast, base_of, tree_drafter
 from specledger.experiments.exact_laws import ExactLaws, near_a_cut
 from specledger.experiments.reference import TARGET, Reference, alphabet, tree_logits
 from specledger.experiments.remembered import Remembered
-from specledger.foundation.config import branched
+from specledger.foundation.drafters import branched
 from specledger.models.llama import Llama
 from specledger.sampling.distributions import Sampling, distribution
 from specledger.sampling.uniforms import Uniforms

@@ -7,7 +7,7 @@ from specledger.decoding.counts import PHASES, Generated
 from specledger.decoding.engines import Engine
 from specledger.decoding.loops import autoregressive, speculative
 from specledger.experiments.cast import Cast
-from specledger.foundation.config import branched, goes_on_from_caches
+from specledger.foundation.drafters import branched, goes_on_from_caches
 from specledger.sampling.distributions import Sampling
 from specledger.sampling.uniforms import Uniforms, stream
 
