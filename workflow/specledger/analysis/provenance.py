@@ -10,6 +10,7 @@ from specledger.foundation.records import hash_text, head_weights_of, read_json,
 
 MODELS = ("plain", "mtp", "draft")
 MEASURED = ("checks", "acceptance", "sequences", "sweep")
+TREES, BRANCHING = "trees", ("checks", "acceptance", "sweep")  # the stage that shapes trees, and those that read them
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,8 +39,14 @@ def results_of(results: Path, seeds: list[int], heads: Iterable[str] = ()) -> It
         for made in _heads_of(results, seed, {**text, "mtp": cast["mtp"]}, heads):
             yield made
             cast[made.kind] = head_weights_of(made.folder)
+        shapes = {}
+        if TREES in heads:
+            folder = results / TREES / seed
+            yield _made(TREES, folder, folder / "certificate.json", cast)
+            shapes["shapes"] = (folder / "shapes.csv",)
         for stage in (*MEASURED, *(["controls"] if seed == str(seeds[0]) else [])):
-            yield _made(stage, results / stage / seed, results / stage / seed / "certificate.json", cast)
+            inputs = cast | (shapes if stage in BRANCHING else {})
+            yield _made(stage, results / stage / seed, results / stage / seed / "certificate.json", inputs)
 
 
 def _heads_of(results: Path, seed: str, inputs: dict, heads: Iterable[str]) -> Iterator[Made]:

@@ -31,6 +31,8 @@ def inputs_of(options) -> dict[str, str]:
             found[name] = sum_of(*weights_of(path)) if path.is_dir() else sum_of(path)
     if getattr(options, "medusa1", None) is not None:
         found["medusa1"] = sum_of(*head_weights_of(options.medusa1))
+    for path in getattr(options, "shapes", ()):
+        found["shapes"] = sum_of(path)
     for path in getattr(options, "heads", ()):
         found[path.parent.parent.name] = sum_of(path)
     return found
