@@ -12,6 +12,7 @@ from functools import partial
 import pandas as pd
 import pytest
 from clone import TO_THE_END, copy_checkout, planned, snakemake, write_config
+from reruns import HEADS
 from small import play
 
 EACH_SEED = ("checks", "acceptance", "sequences", "sweep")
@@ -118,6 +119,7 @@ def test_models_have_the_chapters_sizes_apart_from_the_vocabulary(study):
 
 def test_every_job_left_a_log_and_a_benchmark(study):
     jobs = [f"train/{model}-{seed}" for model in ("plain", "mtp", "draft") for seed in (1, 2)]
+    jobs += [f"head/{head}-{seed}" for head in HEADS for seed in (1, 2)]
     jobs += [f"{stage}/{seed}" for stage in EACH_SEED for seed in (1, 2)]
     for job in [*jobs, "controls/1", "corpus", "ngram", "tables", "figures", "page", "paper"]:
         assert (study.results / "logs" / f"{job}.log").is_file(), job
@@ -130,6 +132,7 @@ def test_no_checkpoint_stays(study):
 
 def test_each_result_has_its_certificate(study):
     folders = [study.results / "models" / m / s for m in ("plain", "mtp", "draft") for s in "12"]
+    folders += [study.results / "heads" / head / s for head in HEADS for s in "12"]
     folders += [study.results / stage / s for stage in EACH_SEED for s in "12"]
     folders.append(study.results / "controls" / "1")
     for folder in folders:

@@ -53,7 +53,8 @@ def _begin(options, settings: dict) -> Subject:
         if options.medusa1 is None:
             raise UserError("medusa2 begins with the heads of medusa1; give their files with --medusa1")
         medusa1, _ = load_head(options.medusa1, "medusa1", target)
-    share, mtp = settings.get("trunk_learning_rate_fraction", 0.0), load_mtp(options.mtp, target)
+    share = settings["trunk_learning_rate_fraction"] if HEADS[options.head].joint else 0.0
+    mtp = load_mtp(options.mtp, target)
     return begin(options.head, target, mtp, seed=options.seed, trunk_share=share, medusa1=medusa1)
 
 
