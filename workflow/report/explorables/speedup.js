@@ -30,7 +30,7 @@ function start({ form, data, words }) {
       const y = Number(up(point[column]));
       const mark = shape("rect", { x: (x - 4).toFixed(2), y: (y - 4).toFixed(2), width: 8, height: 8 });
       if (lo === null) return [mark];
-      return [shape("line", { x1: x, x2: x, y1: Math.max(4, up(hi)).toFixed(2), y2: up(lo) }), mark];
+      return [shape("line", { x1: x, x2: x, y1: Math.max(4, up(hi)).toFixed(2), y2: Math.min(floor, up(lo)).toFixed(2) }), mark];
     }));
     const costs = name === "clock" ? (method()?.points ?? []).filter((point) => point.cost_model !== null) : [];
     svg.querySelector(".cost").setAttribute("points", costs.map((p) => `${across(p.gamma)},${up(p.cost_model)}`).join(" "));

@@ -16,6 +16,7 @@ LEAST_GAMMAS = 12
 ALPHA, COST, GAMMA = 0.7, 0.2, 4  # where nothing was measured
 # The frame of both drawings in SVG units: γ = 1 and the last γ across, zero and the highest value upwards.
 FIRST, LAST, FLOOR, CEILING = 50, 446, 206, 14
+FURTHEST = 1.5  # of the highest value: an interval that goes beyond would press the rest to the floor
 COLUMNS = (
     "gamma alpha c tokens_per_round tokens_per_round_lo tokens_per_round_hi speedup speedup_lo speedup_hi cost_model"
 )
@@ -47,9 +48,11 @@ def start_of(method: Mapping | None) -> dict:
     return {"alpha": round(row["alpha"], 2), "c": min(1.0, round(row["c"], 2)), "gamma": int(row["gamma"])}
 
 
-def _scale(values: Iterable[float | None], least: float) -> dict:
-    """The highest tick, one above all values, and the ticks, at most seven."""
-    top = max(least, math.ceil(max((value for value in values if known(value)), default=least) * 1.02))
+def _scale(values: Iterable[float | None], ends: Iterable[float | None], least: float) -> dict:
+    """The highest tick and the ticks, at most seven: above all values, and the intervals' ends unless far off."""
+    highest = max((value for value in values if known(value)), default=least)
+    furthest = max((value for value in ends if known(value)), default=highest)
+    top = max(least, math.ceil(max(highest, min(furthest, FURTHEST * highest)) * 1.02))
     step = math.ceil(top / 7)
     top = step * math.ceil(top / step)
     return {"top": top, "ticks": list(range(0, top + 1, step)), "unit": (FLOOR - CEILING) / top}
@@ -59,17 +62,15 @@ def _drawing(methods: list[dict], start: Mapping, gammas: list[int]) -> dict:
     alpha, cost, points = start["alpha"], start["c"], [point for one in methods for point in one["points"]]
     eq1 = [expected_tokens_per_round(alpha, gamma) for gamma in gammas]
     theorem = [walltime_speedup(alpha, gamma, cost) for gamma in gammas]
-    measured = {
-        kind: [point[f"{kind}{end}"] for point in points for end in ("", "_hi")]
-        for kind in ("tokens_per_round", "speedup")
-    }
+    measured = {kind: [point[kind] for point in points] for kind in ("tokens_per_round", "speedup", "cost_model")}
+    ends = {kind: [point[f"{kind}_hi"] for point in points] for kind in ("tokens_per_round", "speedup")}
     return {
         "first": FIRST,
         "step": (LAST - FIRST) / (len(gammas) - 1),
         "floor": FLOOR,
         "ceiling": CEILING,
-        "tokens": _scale([*eq1, *measured["tokens_per_round"]], 4),
-        "clock": _scale([*theorem, *measured["speedup"]], 2),
+        "tokens": _scale([*eq1, *measured["tokens_per_round"]], ends["tokens_per_round"], 4),
+        "clock": _scale([*theorem, *measured["speedup"], *measured["cost_model"]], ends["speedup"], 2),
         "eq1": eq1,
         "theorem38": theorem,
     }
