@@ -100,12 +100,14 @@ def summary_values(study: Study) -> dict[str, str]:
 
 def fault_names(words: Wording, rules: list[str]) -> str:
     """Broken rules in plain words, in one phrase; what has no words keeps its id."""
-    return "; ".join(words.name("fault", rule) for rule in rules)
+    return words.raw("page.list_apart").join(words.name("fault", rule) for rule in rules)
 
 
 def test_names(words: Wording, names: str | None) -> str:
     """The tests of a `caught_by` cell in words, in their order; empty where nothing caught it."""
-    return ", ".join(words.name("test", name.strip()) for name in (names or "").split(",") if name.strip())
+    return words.raw("page.list_joint").join(
+        words.name("test", name.strip()) for name in (names or "").split(",") if name.strip()
+    )
 
 
 def outcomes(study: Study) -> dict[str, object]:
