@@ -108,9 +108,14 @@ def test_the_page_shows_the_battery_once_with_its_numbers(made, text):
     assert 'id="proof-controls"' not in text, "on the page the explorable carries the rows"
     part = text[text.index('<table class="dots">') :]
     body = part[part.index("<tbody>") : part.index("</tbody>")]
-    found = [re.findall(r'<td class="n">(.*?)[<\s]*(?:small|/td)', row) for row in body.split("</tr>") if row.strip()]
+    cells_of = [re.findall(r'<td class="n">(.*?)</td>', row) for row in body.split("</tr>") if row.strip()]
+    found = [[re.sub(r"<[^>]+>", "", cell) for cell in row] for row in cells_of]
+    sample = read_wording("en", {}).raw("names.sample_of")
     wanted = [
-        [formats.p_value(float(row["p_value"])), rounded(row["power"], 3), formats.whole(float(row["n"]))]
+        [
+            formats.p_value(float(row["p_value"])),
+            f"{rounded(row['power'], 3)} {formats.whole(float(row['n']))} {sample[row['kind']]}",
+        ]
         for row in table(made, "controls")
     ]
     assert sorted(found) == sorted(wanted)

@@ -68,7 +68,7 @@ def compile_seconds(paths: Iterable[Path]) -> dict[str, tuple[float, ...]]:
     found: dict[str, tuple[float, ...]] = {}
     for path in paths:
         for row in read_table(path, "engine compile_s").rows:
-            if row["compile_s"] is not None:
+            if row["compile_s"]:  # 0 where nothing is compiled
                 found[row["engine"]] = (*found.get(row["engine"], ()), row["compile_s"])
     return found
 

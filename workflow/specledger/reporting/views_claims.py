@@ -40,7 +40,7 @@ def _reason(words: Wording, row: Row) -> str:
     said = f"{words.raw('claims.joint')}".join(part for part in (reason, note) if part)
     if not said:
         return ""
-    formula = re.match(r"\w+\(", said)  # min(p, q) keeps its small letter
+    formula = re.match(r"\w+\(|[b-z]\b", said)  # min(p, q) and c keep their small letters
     return words.say("claims.reason", reason=said if formula else said[:1].upper() + said[1:])
 
 
