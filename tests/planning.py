@@ -98,8 +98,7 @@ class Planned:
         for benchmark in filter(None, self.benchmarks):
             (self.checkout / benchmark).parent.mkdir(parents=True, exist_ok=True)
             (self.checkout / benchmark).write_text("s\n1.0\n", encoding="utf-8")
-        heads = [name for rule, name in self.params if rule == "head"]
-        for made in results_of(self.results, [1, 2], heads):
+        for made in results_of(self.results, [1, 2], {model or rule for rule, model in self.params}):
             rule = "train" if made.kind in MODELS else "head" if made.kind in HEADS else None
             params = self.params[(rule, made.kind) if rule else (made.kind, None)]
             used = made.inputs.keys() - ({"plain"} if made.kind != "checks" else set())

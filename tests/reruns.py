@@ -9,13 +9,15 @@ import re
 import yaml
 from clone import ROOT, TINY, merged
 from specledger.foundation.drafters import HEADS as ALL_HEADS
-from specledger.foundation.drafters import heads_of
+from specledger.foundation.drafters import heads_of, trees_of
 
 README = (ROOT / "config" / "README.md").read_text(encoding="utf-8")
 STUDY = yaml.safe_load((ROOT / "config" / "config.yaml").read_text(encoding="utf-8"))
 MODELS = ("plain", "mtp", "draft")
 HEADS = tuple(heads_of(merged(STUDY, TINY)))  # those that the tiny study trains
-EACH_SEED = ("checks", "acceptance", "sequences", "sweep")
+TREES = ("trees",) if trees_of(merged(STUDY, TINY)) else ()  # the stage that shapes them
+BRANCHING = ("checks", "acceptance", "sweep")  # those that read the shapes
+EACH_SEED = ("checks", "acceptance", "sequences", "sweep", *TREES)
 MEASURED = (*EACH_SEED, "controls")
 REPORT = ("page", "paper")
 WORDS = {"nothing": (), "everything": ("corpus",), "models": MODELS, "heads": HEADS, "measured": MEASURED}
@@ -28,6 +30,7 @@ FOLLOWS = {
     "medusa1": ("medusa2", *MEASURED) if "medusa2" in HEADS else MEASURED,
     "draft": MEASURED,
     **dict.fromkeys(MEASURED, ("tables",)),
+    **dict.fromkeys(TREES, (*BRANCHING, "tables")),
     "tables": ("figures", *REPORT),
     "figures": REPORT,
 }
@@ -102,6 +105,19 @@ EDITS = {
     "drafting.lookup_shortest": 2,
     "sweep.gammas.lookup": [3],
     "sweep.gammas.draft_dynamic": [5],
+    "sweep.gammas.mtp2": [1],
+    "sweep.gammas.mtp4": [3],
+    "sweep.gammas.mtp_chained": [3],
+    "sweep.gammas.parallel": [3],
+    "sweep.gammas.medusa1": [3],
+    "sweep.gammas.medusa2": [3],
+    "sweep.gammas.eagle": [3],
+    **{
+        f"sweep.trees.{drafter}": [5]
+        for drafter in "ngram draft mtp mtp_chained parallel medusa1 medusa1_typical medusa2 eagle".split()
+    },
+    "trees.texts": 1,
+    "trees.tokens": 30,
     "sweep.engines": ["cached"],
     "sweep.gammas.draft": [1, 3],
     "sweep.gammas.ngram": [3],

@@ -8,6 +8,7 @@ import pytest
 import yaml
 from specledger.foundation import config as configuration
 from specledger.foundation import drafters
+from specledger.foundation.duration import training_hours
 from specledger.foundation.errors import UserError
 
 CONFIG = Path(__file__).resolve().parents[1] / "config"
@@ -229,4 +230,4 @@ def test_only_heads_that_a_drafter_uses_are_trained(gammas, trees, heads):
     assert drafters.heads_of(config) == heads
     alone = study()
     alone["sweep"] |= {"gammas": {"draft": [1]}, "trees": {}}
-    assert (configuration.training_hours(config) > configuration.training_hours(alone)) == bool(heads)
+    assert (training_hours(config) > training_hours(alone)) == bool(heads)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from clone import write_config
 from planning import Planned
-from reruns import HEADS, REPORT, jobs_of
+from reruns import EACH_SEED, HEADS, MEASURED, REPORT, jobs_of
 from specledger.analysis.adoption import recorded
 from specledger.analysis.provenance import mixed_lines, provenance, results_of, stale_beside, stale_lines
 from specledger.foundation.errors import UserError
@@ -62,8 +62,11 @@ def test_another_hash_is_named(what, name, copied):
 @pytest.mark.parametrize(
     ("file", "stale"),
     [
-        ("models/draft/1/model.safetensors", ["checks/1", "acceptance/1", "sequences/1", "sweep/1", "controls/1"]),
-        ("models/mtp/2/heads.safetensors", ["checks/2", "acceptance/2", "sequences/2", "sweep/2"]),
+        ("models/draft/1/model.safetensors", [f"{stage}/1" for stage in MEASURED]),
+        (
+            "models/mtp/2/heads.safetensors",
+            [*(f"{stage}/2" for stage in EACH_SEED), *(f"heads/{head}/2" for head in HEADS)],
+        ),
         ("models/plain/2/model.safetensors", ["checks/2"]),
     ],
 )
@@ -79,7 +82,8 @@ def test_what_was_made_from_another_text_is_named(copied):
     expected = expected_of(copied)
     (copied.results / "corpus" / "text.txt").write_text("another text")
     lines = stale_lines(copied.results, SEEDS, expected)
-    assert len(lines) == 1 + 6 + 9 and all("made with other text than" in line for line in lines)
+    found = 1 + 6 + 2 * len(HEADS) + 2 * len(EACH_SEED) + 1
+    assert len(lines) == found and all("made with other text than" in line for line in lines)
 
 
 def measured_beside(study, expected: dict) -> Path:
@@ -120,7 +124,7 @@ def test_a_comparison_with_other_weights_is_named(copied):
 def test_the_report_is_told_of_a_comparison_that_is_stale(copied):
     expected, about = expected_of(copied), {"stage": "", "settings": "{}", "code": "", "inputs": {}, "threads": 1}
     (measured_beside(copied, expected) / "certificate.json").unlink()
-    for made in results_of(copied.results, SEEDS, HEADS):
+    for made in results_of(copied.results, SEEDS, expected):
         record = json.loads(made.certificate.read_text())
         made.certificate.write_text(json.dumps(certificate(**about, device="a") | record))
         (made.folder / "training.json").write_text('{"train_s": 1.0}')

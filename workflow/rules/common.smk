@@ -9,6 +9,7 @@ from specledger.analysis.adoption import settle
 from specledger.corpus.source import from_file, sha256
 from specledger.corpus.text import check_usable, decode_utf8
 from specledger.foundation import config as configuration
+from specledger.foundation import duration
 from specledger.foundation import drafters
 from specledger.foundation.devices import resolve
 from specledger.foundation.errors import UserError
@@ -136,7 +137,7 @@ def word_about_time():
     if ON_GPU:
         print(f"specledger: study '{STUDY}' with {len(SEEDS)} seed(s) on CUDA")
         return
-    hours = configuration.training_hours(config)
+    hours = duration.training_hours(config)
     about = f"{hours * 60:.0f} minutes" if hours < 1.5 else f"{hours:.0f} hours"
     print(
         f"specledger: study '{STUDY}' with {len(SEEDS)} seed(s) on the CPU: training takes about {about} "

@@ -15,7 +15,6 @@ from specledger.foundation.drafters import (
     SPEAKING,
     TYPICAL,
     branched,
-    heads_of,
     methods,
     trees_of,
 )
@@ -211,6 +210,14 @@ def _cast_of(config: dict) -> dict:
     }
 
 
+def _training_of_model(config: dict, model: str) -> dict:
+    """What plain, mtp or draft depends on besides the text and the machine."""
+    kind = "draft" if model == "draft" else "target"
+    sizes = {"model": config["model"][kind], "context": config["model"]["context"]}
+    weight = {"mtp_weight": config["training"]["mtp_weight"]} if model == "mtp" else {}
+    return {"training": config["training"][kind], **sizes, **weight}
+
+
 def _training_of_head(config: dict, head: str) -> dict:
     """What a head depends on besides the target; only a joint one on how its trunk learns."""
     training = {**config["training"]["heads"], "steps": config["training"]["heads"]["steps"][head]}
@@ -233,11 +240,7 @@ def stage_settings(config: dict, stage: str, *, model: str | None = None, corpus
         case "corpus":
             slice_ = {"identity": corpus_identity, "validation_fraction": config["corpus"]["validation_fraction"]}
         case "train":
-            kind = "draft" if model == "draft" else "target"
-            slice_ = {"training": config["training"][kind], "model": config["model"][kind], **machine}
-            slice_["context"] = config["model"]["context"]
-            if model == "mtp":
-                slice_["mtp_weight"] = config["training"]["mtp_weight"]
+            slice_ = {**_training_of_model(config, model), **machine}
         case "head":
             slice_ = {**_training_of_head(config, model), **machine}
         case "ngram":
@@ -266,27 +269,3 @@ def stage_settings(config: dict, stage: str, *, model: str | None = None, corpus
         case _:
             raise ValueError(f"stage must be one of the workflow's, got {stage}")
     return json.dumps(_plain(slice_), sort_keys=True, ensure_ascii=False)
-
-
-TRAINING_TOKENS_PER_CORE_S = {"plain": 12_600, "mtp": 7_900, "draft": 110_000}  # measured on one 2020s server core
-SECONDS_OF_A_HEAD = {  # of a token, over those of the target with MTP
-    "mtp2": 0.65,
-    "mtp4": 1.15,
-    "parallel": 1.32,
-    "medusa1": 0.30,
-    "medusa2": 0.83,
-    "eagle": 0.45,
-}
-
-
-def training_hours(config: dict) -> float:
-    """About how many hours of one CPU core the trainings of all seeds take."""
-    seconds = 0.0
-    for model, speed in TRAINING_TOKENS_PER_CORE_S.items():
-        training = config["training"]["draft" if model == "draft" else "target"]
-        seconds += training["steps"] * training["batch"] * config["model"]["context"] / speed
-    heads = config["training"]["heads"]
-    for head in heads_of(config):
-        tokens = heads["steps"][head] * heads["batch"] * config["model"]["context"]
-        seconds += tokens * SECONDS_OF_A_HEAD[head] / TRAINING_TOKENS_PER_CORE_S["mtp"]
-    return seconds * len(config["seeds"]) / 3600
