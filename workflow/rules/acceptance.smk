@@ -10,6 +10,7 @@ rule acceptance_of_seed:
                 "contexts.csv",
                 "texts.csv",
                 "rounds.csv",
+                "typical.csv",
                 "position.json",
                 "round.json",
                 "certificate.json",

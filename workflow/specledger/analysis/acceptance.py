@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from specledger.analysis.frames import columns_of, ordered
+from specledger.analysis.frames import columns_of, of_chains, ordered
 from specledger.foundation.errors import UserError
 from specledger.statistics.independence import geometric_fit, lag1, position_homogeneity
 from specledger.statistics.rates import cluster_t
@@ -58,8 +58,8 @@ def survival(accept_probs: pd.Series, drafted_R: NDArray[np.int64], gamma: int) 
 
 
 def by_method(rounds: pd.DataFrame) -> Iterator[tuple[tuple[str, str, int], Rounds]]:
-    """Each engine, drafter and gamma with its rounds."""
-    rounds = rounds.sort_values(["seed", "repeat", "round"], kind="stable")
+    """Each engine, drafter of chains and gamma with its rounds."""
+    rounds = of_chains(rounds).sort_values(["seed", "repeat", "round"], kind="stable")
     for (engine, drafter, gamma), rows in rounds.groupby(METHOD, sort=True):
         drafted_R, accept_len_R = rows["drafted"].to_numpy(), rows["accept_len"].to_numpy()
         if (drafted_R > gamma).any() or (accept_len_R > drafted_R).any() or (accept_len_R < 0).any():

@@ -9,7 +9,7 @@ from specledger.analysis.costs import Costs
 from specledger.analysis.frames import PLAIN, ordered
 from specledger.analysis.timing import METHOD, row_names
 from specledger.analysis.yields import Yield, yield_of
-from specledger.foundation.drafters import CHOOSERS
+from specledger.foundation.drafters import CHOOSERS, branched
 from specledger.theory.speculation import measured_cost_speedup, walltime_speedup
 
 COST_MODEL_COLUMNS = (
@@ -66,7 +66,7 @@ def cost_model_table(
         if expected is None:
             continue
         cells = {"engine": row.engine, "drafter": row.drafter, "gamma": row.gamma} | expected
-        if row.drafter not in CHOOSERS and np.isfinite(found.alpha):
+        if row.drafter not in CHOOSERS and not branched(row.drafter) and np.isfinite(found.alpha):
             cells["theorem38"] = walltime_speedup(min(found.alpha, 1.0), row.gamma, cells["c"])
         cells |= {"measured": row.speedup, "measured_lo": row.speedup_lo, "measured_hi": row.speedup_hi}
         cells["miss"] = cells["cost_model"] / row.speedup - 1

@@ -12,7 +12,7 @@ from specledger.statistics.rates import clopper_pearson
 BINS = 20
 RIGHT_RULE = "correct"
 
-ORACLE_TABLE = "drafter gamma vocabulary model blocks max_abs_deviation seeds".split()
+ORACLE_TABLE = "drafter gamma tree vocabulary model blocks max_abs_deviation seeds".split()
 CONTEXT_TABLE = (
     "drafter contexts tested draws seeds fisher_p sum_chi2 sum_df sum_p holm_rejected bh_rejected ks_p "
     "below_05 below_05_lo below_05_hi plausible_share"
@@ -27,12 +27,12 @@ FALSE_ALARM_TABLE = "test repeats n level rejected rate lo hi inside".split()
 
 def oracle_table(oracle: pd.DataFrame) -> pd.DataFrame:
     """The largest deviation of an enumerated block from the target, over seeds; blocks are cells a seed."""
-    keys = ["drafter", "gamma", "vocabulary", "model"]
-    groups = oracle.groupby(keys, sort=True)
+    keys = ["drafter", "gamma", "tree", "vocabulary", "model"]  # a chain's tree is an empty cell
+    groups = oracle.fillna({"tree": ""}).groupby(keys, sort=True)
     table = groups.agg(
         blocks=("blocks", "max"), max_abs_deviation=("max_abs_deviation", "max"), seeds=("seed", "nunique")
     )
-    return ordered(table.reset_index(), ["vocabulary", "drafter", "gamma", "model"])[ORACLE_TABLE]
+    return ordered(table.reset_index(), ["vocabulary", "drafter", "gamma", "tree", "model"])[ORACLE_TABLE]
 
 
 def plausible(contexts: pd.DataFrame, distance: float) -> pd.Series:

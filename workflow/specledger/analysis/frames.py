@@ -3,10 +3,16 @@
 import numpy as np
 import pandas as pd
 
+from specledger.foundation.drafters import branched
 from specledger.statistics.intervals import Interval
 
 PLAIN = "none"
-ORDER = ("recompute", "cached", "compiled", "target", "none", "draft", "draft_dynamic", "mtp", "ngram", "lookup")
+ENGINES = ("recompute", "cached", "compiled", "target")
+ORDER = (
+    *ENGINES, "none", "draft", "draft_dynamic", "draft_tree", "mtp", "mtp_tree", "mtp_chained", "mtp_chained_tree",
+    "mtp2", "mtp4", "ngram", "ngram_tree", "lookup", "parallel", "parallel_tree", "medusa1", "medusa1_tree",
+    "medusa1_typical", "medusa2", "medusa2_tree", "eagle", "eagle_tree",
+)  # fmt: skip
 SHOWN_FIRST = {name: place for place, name in enumerate(ORDER)}
 
 
@@ -14,7 +20,7 @@ def ordered(frame: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
     """Rows sorted by `columns`: known engines and drafters in the order of the report, the rest by name."""
 
     def rank(column: pd.Series) -> pd.Series:
-        if column.name in ("engine", "drafter", "model"):
+        if column.name in ("engine", "drafter", "model", "head"):
             return column.map(lambda name: f"{SHOWN_FIRST.get(name, 99):02d} {name}")
         return column
 
@@ -42,3 +48,8 @@ def mean(values: pd.Series) -> float:
 def is_true(column: pd.Series) -> pd.Series:
     """Cells that read true or false, 1 or 0, as booleans."""
     return column.map(lambda value: str(value).lower() in ("true", "1", "1.0")).astype(bool)
+
+
+def of_chains(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows of drafters that propose chains."""
+    return frame[~frame["drafter"].map(branched).astype(bool)]

@@ -7,7 +7,7 @@ from specledger.analysis.costs import FORWARD, PROPOSE, ROUND, with_ratios
 from specledger.analysis.engines import writes_other_text
 from specledger.analysis.frames import PLAIN, columns_of, known, mean, ordered
 from specledger.analysis.timing import ratio_interval
-from specledger.foundation.drafters import CHOOSERS
+from specledger.foundation.drafters import CHOOSERS, TYPICAL, branched
 from specledger.statistics.intervals import Interval, t_interval
 from specledger.theory.speculation import expected_tokens_per_round, measured_cost_speedup, walltime_speedup
 
@@ -73,7 +73,7 @@ def _theory(row: dict[str, float], plain_overhead: float) -> dict[str, float]:
     cells = dict.fromkeys(("eq1", "theorem38", "cost_model", "cost_model_overhead"), np.nan)
     if gamma == 0 or row["drafter"] in CHOOSERS:
         return cells
-    if not np.isnan(alpha):
+    if not np.isnan(alpha) and not branched(row["drafter"]):  # equation (1) is of chains
         cells["eq1"] = expected_tokens_per_round(alpha, gamma)
         if not np.isnan(c):
             cells["theorem38"] = walltime_speedup(alpha, gamma, c)
@@ -103,7 +103,9 @@ def _ledger_row(
     row |= {
         "tree_nodes": row["gamma"],
         # Past the window the verifying pass sees shorter histories than plain decoding does.
-        "lossless": not parted and (plain or row["context_rule"] == "sliding"),
+        "lossless": not parted
+        and (plain or row["context_rule"] == "sliding")
+        and not str(row["drafter"]).endswith(TYPICAL),
         "target_forwards": mean(group["target_forwards"]),
         "draft_forwards": mean(group["draft_forwards"]),
         "tokens": mean(group["tokens"]),

@@ -21,6 +21,7 @@ class Evidence:
     """Observations by seed (methods, single texts, single forwards, trainings, checks), and tables of the clock.
 
     `peers` and `training_speed` hold what other programs took beside ours; they are empty where nobody ran them.
+    `heads_share` is, by seed, what the training of all heads took over that of the target.
     """
 
     by_seed: pd.DataFrame
@@ -40,6 +41,8 @@ class Evidence:
     cost_model: pd.DataFrame
     peers: pd.DataFrame
     training_speed: pd.DataFrame
+    trees: pd.DataFrame
+    heads_share: pd.Series
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,7 @@ from specledger.analysis.measures import MEAN, Evidence, Measured, exact, measur
 from specledger.analysis.measures_rule import MEASURES
 from specledger.analysis.noise import AA, CLOCKS
 from specledger.analysis.timing import SUM_LIMIT, row_names
+from specledger.analysis.trees import RULED_OUT
 from specledger.foundation.errors import UserError
 
 __all__ = ["MEASURES"]
@@ -121,6 +122,27 @@ def training_ratio(evidence: Evidence, *, model: str) -> Measured | None:
         return None
     row = rows.loc[rows["ratio"].idxmax()]
     return _ratio_of(row, "ratio", f"{int(row['blocks'])} blocks")
+
+
+@measure
+def tree_ratio(evidence: Evidence) -> Measured | None:
+    """The speed of the best tree over that of the best chain of the same drafter, where a tree gains most."""
+    rows = evidence.trees.dropna(subset=["ratio"])
+    if rows.empty:
+        return None
+    row = rows.loc[rows["ratio"].idxmax()]
+    ends = {end: None if pd.isna(row[f"ratio_{end}"]) else float(row[f"ratio_{end}"]) for end in ("lo", "hi")}
+    ruled_out = (evidence.trees["verdict"] == RULED_OUT).sum()
+    where = f"{row['drafter']}, {int(row['nodes'])} nodes; v(N) rules it out for {ruled_out} of {len(rows)} drafters"
+    return Measured(
+        value=float(row["ratio"]), **ends, interval=f"{row['method']}, of the drafter that gains most ({where})"
+    )
+
+
+@measure
+def heads_training(evidence: Evidence) -> Measured | None:
+    """Seconds of training all heads of a seed over those of its target; None where no head was trained."""
+    return None if evidence.heads_share.empty else over_seeds(evidence.heads_share, MEAN)
 
 
 def _ratio_of(row: pd.Series, name: str, n: str) -> Measured:

@@ -1,6 +1,7 @@
 """The raw result files of exactly the configured seeds, whatever else lies in the folder."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,14 +20,17 @@ CONTEXT_COLUMNS = (
     "seed drafter position draws accepted beta tv_output tv_draft chi2 df p_value null_draws null_tv_lo null_tv_hi"
 ).split()
 TEXT_COLUMNS = "seed text position drafter beta kept".split()
-ROUNDS_APART_COLUMNS = "seed text context_rule drafter gamma round drafted accept_len".split()
-ORACLE_COLUMNS = "seed drafter gamma vocabulary model blocks max_abs_deviation".split()
+ROUNDS_APART_COLUMNS = "seed text context_rule drafter gamma round drafted accept_len examined".split()
+TYPICAL_COLUMNS = "seed drafter gamma position accept_len tv".split()
+RANK_COLUMNS = "seed drafter depth rank examined acceptance".split()
+SHAPE_COLUMNS = "seed drafter nodes used depth parents expected_tokens".split()
+ORACLE_COLUMNS = "seed drafter gamma tree vocabulary model blocks max_abs_deviation".split()
 PREFIX_COLUMNS = "seed model engine precision fed_short fed_long rows max_abs_difference".split()
 GREEDY_COLUMNS = (
     "seed engine context_rule drafter gamma prompt_tokens generated_tokens identical first_divergence top2_margin"
 ).split()
 RUN_COLUMNS = (
-    "seed repeat engine context_rule drafter gamma copy clocked temperature rounds target_forwards draft_forwards "
+    "seed repeat engine context_rule drafter gamma tree_nodes copy clocked temperature rounds target_forwards draft_forwards "
     "tokens drafted examined accepted wall_s draft_s catch_up_s verify_s accept_s sync_s other_s"
 ).split()
 FORWARD_COLUMNS = "seed engine part drafter gamma positions seconds".split()
@@ -34,7 +38,7 @@ ENGINE_COLUMNS = "seed engine available why compile_s".split()
 AGREEMENT_COLUMNS = ("seed repeat engine reference drafter gamma tokens identical first_divergence margin").split()
 PEER_COLUMNS = "program method repeats seconds ratio_to_ours ratio_to_ours_lo ratio_to_ours_hi interval".split()
 TRAINING_SPEED_COLUMNS = "model loop ratio ratio_lo ratio_hi blocks interval".split()
-ROUND_COLUMNS = "seed repeat engine drafter gamma round drafted accept_len accept_probs".split()
+ROUND_COLUMNS = "seed repeat engine drafter gamma round drafted accept_len examined accept_probs".split()
 SEQUENCE_COLUMNS = (
     "seed engine context_rule drafter gamma temperature top_k top_p texts tokens test statistic df p_value"
 ).split()
@@ -59,6 +63,7 @@ class RawRule:
     plain_texts: pd.DataFrame
     rounds_apart: pd.DataFrame
     rounds: pd.DataFrame
+    typical: pd.DataFrame
     sequences: pd.DataFrame
     controls: pd.DataFrame
     false_alarms: pd.DataFrame
@@ -75,6 +80,15 @@ class RawSweep:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RawHeads:
+    """What was trained on top of the target, and how its siblings fare; empty where a study has none of it."""
+
+    training: pd.DataFrame
+    ranks: pd.DataFrame
+    shapes: pd.DataFrame
+
+
+@dataclass(frozen=True, kw_only=True)
 class Raw:
     """Everything that was observed, one row an observation, sorted by seed."""
 
@@ -83,6 +97,7 @@ class Raw:
     prefix: pd.DataFrame
     greedy: pd.DataFrame
     sweep: RawSweep
+    heads: RawHeads
     peers: pd.DataFrame
     training_speed: pd.DataFrame
     rule: RawRule
@@ -148,15 +163,19 @@ def _optional(path: Path, columns: list[str]) -> pd.DataFrame:
 
 
 def _training(results: Path, seeds: list[int]) -> pd.DataFrame:
-    rows = []
-    for model in MODELS:
-        for seed in seeds:
-            path = results / "models" / model / str(seed) / "training.json"
-            row = read_json(path)
-            if (row.get("model"), row.get("seed")) != (model, seed):
-                raise UserError(f"{path}: is of model {row.get('model')} and seed {row.get('seed')}")
-            rows.append(row)
-    return pd.DataFrame(rows)
+    return pd.DataFrame(
+        [_trained(results / "models" / model / str(seed), model, seed) for model in MODELS for seed in seeds]
+    )
+
+
+def _trained(folder: Path, model: str, seed: int) -> dict:
+    """The record of a training of that model and seed."""
+    path = folder / "training.json"
+    row = read_json(path)
+    name = row.get("model", row.get("head"))
+    if (name, row.get("seed")) != (model, seed):
+        raise UserError(f"{path}: is of model {name} and seed {row.get('seed')}")
+    return row
 
 
 def read_rule(results: Path, seeds: list[int]) -> RawRule:
@@ -172,6 +191,7 @@ def read_rule(results: Path, seeds: list[int]) -> RawRule:
             for name in ("acceptance/{seed}/rounds.csv", "sweep/{seed}/apart.csv")
         ),
         rounds=_stack(results, "sweep/{seed}/rounds.csv", ROUND_COLUMNS, seeds),
+        typical=_stack(results, "acceptance/{seed}/typical.csv", TYPICAL_COLUMNS, seeds, may_be_empty=True),
         sequences=_stack(results, "sequences/{seed}/sequences.csv", SEQUENCE_COLUMNS, seeds),
         controls=_stack(results, "controls/{seed}/controls.csv", CONTROL_COLUMNS, first),
         false_alarms=_stack(results, "controls/{seed}/false_alarms.csv", FALSE_ALARM_COLUMNS, first),
@@ -189,7 +209,18 @@ def read_sweep(results: Path, seeds: list[int]) -> RawSweep:
     )
 
 
-def read_raw(results: Path, seeds: list[int]) -> Raw:
+def read_heads(results: Path, seeds: list[int], heads: list[str], *, trees: bool) -> RawHeads:
+    """Read how `heads` of `seeds` were trained, and the siblings and shapes of trees where there are `trees`."""
+    training = [_trained(results / "heads" / head / str(seed), head, seed) for head in heads for seed in seeds]
+    columns = {"ranks": RANK_COLUMNS, "shapes": SHAPE_COLUMNS}
+    found = {
+        name: _stack(results, f"trees/{{seed}}/{name}.csv", wanted, seeds) if trees else pd.DataFrame(columns=wanted)
+        for name, wanted in columns.items()
+    }
+    return RawHeads(training=pd.DataFrame(training), **found)
+
+
+def read_raw(results: Path, seeds: list[int], *, heads: Sequence[str] = (), trees: bool = False) -> Raw:
     """Read the raw files of `seeds`; a missing one raises UserError with its path."""
     if not seeds:
         raise UserError("seeds: must not be empty")
@@ -200,6 +231,7 @@ def read_raw(results: Path, seeds: list[int]) -> Raw:
         prefix=_stack(results, "checks/{seed}/prefix.csv", PREFIX_COLUMNS, ordered),
         greedy=_stack(results, "checks/{seed}/greedy.csv", GREEDY_COLUMNS, ordered),
         sweep=read_sweep(results, ordered),
+        heads=read_heads(results, ordered, list(heads), trees=trees),
         peers=_optional(results / "peers" / "peers.csv", PEER_COLUMNS),
         training_speed=_optional(results / "peers" / "training_speed.csv", TRAINING_SPEED_COLUMNS),
         rule=read_rule(results, list(seeds)),

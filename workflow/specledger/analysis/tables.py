@@ -1,12 +1,26 @@
 """From the raw files of the configured seeds to the tables that the report reads."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from specledger.analysis import claims, costs, engines, evidence, goals, ledger, noise, raw, timing
+from specledger.analysis import (
+    claims,
+    costs,
+    engines,
+    evidence,
+    goals,
+    heads,
+    ledger,
+    noise,
+    raw,
+    systems,
+    timing,
+    trees,
+)
 from specledger.analysis.acceptance import acceptance_tables
 from specledger.analysis.best_gamma import best_gamma_table
 from specledger.analysis.cost_model import cost_model_summary, cost_model_table
@@ -125,7 +139,11 @@ def build(observed: raw.Raw, margin: float, distance: float | None) -> tuple[dic
         "seeds": seeds_table(observed.training),
         "models": models_table(observed.training, observed.ngram),
         "differences": differences_table(observed.training, margin),
+        "heads": heads.heads_table(observed.heads.training, observed.training),
+        "ranks": trees.ranks_table(observed.heads.ranks),
+        "typical": systems.typical_table(observed.rule.typical),
     }
+    tables["trees"] = trees.trees_table(tables["ledger"], texts, observed.heads.shapes)
     shared = {key: tables[key] for key in ("acceptance", "prefix", "greedy")} | {"training": observed.training}
     summary = summarise(ledger=tables["ledger"], forwards=tables["forwards"], **shared)
     summary |= rule_summary(tables) | time_summary(tables)
@@ -137,7 +155,8 @@ def build(observed: raw.Raw, margin: float, distance: float | None) -> tuple[dic
         plain_texts=observed.rule.plain_texts,
         peers=observed.peers,
         training_speed=observed.training_speed,
-        **{name: tables[name] for name in ("oracle", "sequences", "ledger", "time", "noise", "cost_model")},
+        heads_share=heads.share_of_all(observed.heads.training, observed.training),
+        **{name: tables[name] for name in ("oracle", "sequences", "ledger", "time", "noise", "cost_model", "trees")},
         **shared,
     )
     return tables, summary, judged_on
@@ -170,7 +189,16 @@ def jsonable(value: object) -> object:
 
 
 def write_tables(
-    results: Path, tables: Path, *, seeds: list[int], margin: float, claims_file: Path, compare: bool, quick: bool
+    results: Path,
+    tables: Path,
+    *,
+    seeds: list[int],
+    margin: float,
+    claims_file: Path,
+    compare: bool,
+    quick: bool,
+    trained_heads: Sequence[str] = (),
+    with_trees: bool = False,
 ) -> None:
     """Read the raw files of exactly `seeds` under `results` and write every table into `tables`.
 
@@ -181,12 +209,22 @@ def write_tables(
         claims_file: the published readings and their rules, config/claims.yaml.
         compare: False where the corpus is not the published one: claims.csv then has no rows.
         quick: few steps: claims on trained models are inconclusive.
+        trained_heads, with_trees: what the study has besides its models.
 
     Raises UserError naming the file that is missing or wrong; nothing is written then.
     """
     readings, aims = claims.read_claims(claims_file), goals.read_goals(claims_file)
     distance = claims.parameter(readings, "plausible_share", "distance")
-    frames, summary, judged_on = build(raw.read_raw(Path(results), seeds), margin, distance)
+    observed = raw.read_raw(Path(results), seeds, heads=trained_heads, trees=with_trees)
+    frames, summary, judged_on = build(observed, margin, distance)
+    frames["systems"] = systems.systems_table(
+        systems.read_systems(claims_file),
+        frames["ledger"],
+        observed.rule.rounds,
+        observed.heads.training,
+        observed.training,
+        frames["typical"],
+    )
     frames["claims"] = claims.judge_all(readings if compare else [], judged_on, quick=quick)
     frames["goals"] = goals.judge_goals(aims, judged_on, quick=quick)
     tables = Path(tables)

@@ -82,7 +82,7 @@ def counted(rounds_apart: pd.DataFrame, context_rule: str, drafter: str, gamma: 
     rows = rounds_apart[(rounds_apart[list(method)] == pd.Series(method)).all(axis=1)]
     if rows.empty:
         return None
-    examined = np.minimum(rows["accept_len"] + 1, rows["drafted"]).sum()
+    examined = rows["examined"].sum()
     return Yield(
         tokens_per_round=1 + float(rows["accept_len"].mean()),
         alpha=float(rows["accept_len"].sum() / examined) if examined else np.nan,

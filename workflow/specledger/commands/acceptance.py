@@ -6,9 +6,11 @@ from specledger.commands import measuring
 from specledger.decoding.engines import engine
 from specledger.experiments.acceptance import choose_positions, judge, simulate
 from specledger.experiments.contexts import context_rows
+from specledger.experiments.lossy import LOSSY_COLUMNS, lossy_rows
 from specledger.experiments.reference import next_logits
 from specledger.experiments.shown_rounds import DRAFTER, GAMMA, ROUNDS, shown_rounds
 from specledger.experiments.texts import ROUND_COLUMNS, chosen_rounds, text_rows
+from specledger.foundation.drafters import TYPICAL
 from specledger.foundation.progress import Progress
 from specledger.foundation.records import write_json, write_rows
 from specledger.sampling.distributions import Sampling, distribution
@@ -42,6 +44,9 @@ def run(options, log) -> None:
         size = {"texts": settings["texts"], "tokens": settings["text_tokens"]}
         found = text_rows(cast, drafters, corpus.prompt.tolist(), engine("cached"), **size, **shared)
         write_rows(options.output / "texts.csv", list(found))
+        lossy = {name: sizes for name, sizes in settings["choosers"].items() if name.endswith(TYPICAL)}
+        found = lossy_rows(cast, lossy, contexts_CT, places, engine("cached"), **shared)
+        write_rows(options.output / "typical.csv", list(found), LOSSY_COLUMNS)
         choosers = settings["choosers"]
         chosen = list(chosen_rounds(cast, choosers, corpus.prompt.tolist(), engine("cached"), **size, **shared))
         write_rows(options.output / "rounds.csv", chosen, ROUND_COLUMNS)

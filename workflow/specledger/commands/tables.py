@@ -23,4 +23,6 @@ def run(options, log) -> None:
         compare=corpus["tiny_shakespeare"],
         quick=settings["quick"],
         margin=settings["equivalence_margin"],
+        trained_heads=settings["heads"],
+        with_trees=settings["trees"],
     )

@@ -148,7 +148,9 @@ def round_rows(row: dict, text: Generated) -> list[dict]:
             "round": number,
             "drafted": done.drafted,
             "accept_len": done.accept_len,
-            "accept_probs": " ".join(f"{prob:.6g}" for prob in done.accept_probs),
+            "examined": done.examined,
+            # Of a tree most are of nodes that nothing led to.
+            "accept_probs": "" if row["tree_nodes"] else " ".join(f"{prob:.6g}" for prob in done.accept_probs),
         }
         for number, done in enumerate(text.rounds, start=1)
     ]

@@ -22,7 +22,7 @@ from specledger.sampling.distributions import Sampling, distribution
 from specledger.sampling.uniforms import Uniforms
 from specledger.sampling.verify import acceptance_probability
 
-ROUND_COLUMNS = "seed text context_rule drafter gamma round drafted accept_len".split()
+ROUND_COLUMNS = "seed text context_rule drafter gamma round drafted accept_len examined".split()
 
 
 @torch.inference_mode()
@@ -111,5 +111,6 @@ def chosen_rounds(
                     gamma=gamma, count=tokens, engine=engine, sampling=sampling, uniforms=uniforms,
                 )  # fmt: skip
                 for place, done in enumerate(text.rounds, start=1):
-                    yield {**where, "round": place, "drafted": done.drafted, "accept_len": done.accept_len}
+                    counts = {"drafted": done.drafted, "accept_len": done.accept_len, "examined": done.examined}
+                    yield {**where, "round": place, **counts}
         after_each()

@@ -261,7 +261,8 @@ def stage_settings(config: dict, stage: str, *, model: str | None = None, corpus
         case "controls":
             slice_ = {**config["controls"], "gamma": config["sequences"]["gamma"], **measured}
         case "analysis":
-            slice_ = {"seeds": config["seeds"], "quick": config["quick"], **config["analysis"]}
+            has = {"heads": heads_of(config), "trees": bool(trees_of(config))}
+            slice_ = {"seeds": config["seeds"], "quick": config["quick"], **has, **config["analysis"]}
         case "figures":
             slice_ = {"report": config["report"]}  # all else that is drawn stands in the tables
         case "report":
