@@ -15,11 +15,11 @@ import torch
 from common import Study, median, paired_ratio, say, shuffled_blocks, spread
 from specledger.commands.sweep import alone_on_the_machine
 from specledger.corpus.text import Corpus
-from specledger.foundation.config import stage_settings
 from specledger.foundation.devices import describe, prepare, synchronize
 from specledger.foundation.fingerprint import code_hash
 from specledger.foundation.progress import Log
 from specledger.foundation.records import certificate, hash_text, sum_of, write_json, write_rows
+from specledger.foundation.stages import stage_settings
 from specledger.models.llama import LlamaConfig
 from specledger.training.loop import first_state
 from specledger.training.precision import precision_of

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 from specledger.foundation import config as configuration
-from specledger.foundation import drafters
-from specledger.foundation.duration import training_hours
+from specledger.foundation import drafters, duration, stages
 from specledger.foundation.errors import UserError
 
 CONFIG = Path(__file__).resolve().parents[1] / "config"
@@ -180,7 +179,7 @@ TOUCHES = [
 
 def slices(config: dict) -> dict[str, str]:
     return {
-        model or stage: configuration.stage_settings(config, stage, model=model, corpus_identity="sum")
+        model or stage: stages.stage_settings(config, stage, model=model, corpus_identity="sum")
         for stage, model in STAGES
     }
 
@@ -192,7 +191,7 @@ def test_an_edit_touches_the_slices_of_its_stages_and_no_other(path, value, stag
 
 
 def test_another_text_touches_the_corpus():
-    one, other = (configuration.stage_settings(study(), "corpus", corpus_identity=sum_) for sum_ in "ab")
+    one, other = (stages.stage_settings(study(), "corpus", corpus_identity=sum_) for sum_ in "ab")
     assert one != other
 
 
@@ -230,4 +229,4 @@ def test_only_heads_that_a_drafter_uses_are_trained(gammas, trees, heads):
     assert drafters.heads_of(config) == heads
     alone = study()
     alone["sweep"] |= {"gammas": {"draft": [1]}, "trees": {}}
-    assert (training_hours(config) > training_hours(alone)) == bool(heads)
+    assert (duration.training_hours(config) > duration.training_hours(alone)) == bool(heads)

@@ -9,8 +9,7 @@ from specledger.analysis.adoption import settle
 from specledger.corpus.source import from_file, sha256
 from specledger.corpus.text import check_usable, decode_utf8
 from specledger.foundation import config as configuration
-from specledger.foundation import duration
-from specledger.foundation import drafters
+from specledger.foundation import drafters, duration, stages
 from specledger.foundation.devices import resolve
 from specledger.foundation.errors import UserError
 from specledger.foundation.fingerprint import code_hash
@@ -73,15 +72,15 @@ GPU = 1 if ON_GPU else 0  # a job on the CPU asks for no GPU, so that --resource
 
 def settings(stage, model=None):
     """The slice of the configuration that a stage depends on, as one string: no order, no swaps."""
-    return configuration.stage_settings(config, stage, model=model, corpus_identity=CORPUS_SHA256)
+    return stages.stage_settings(config, stage, model=model, corpus_identity=CORPUS_SHA256)
 
 
 def expected():
     """What the certificate of each stage must say, as JSON, so that the report can name what is stale."""
-    stages = [("corpus", None), ("ngram", None), *(("train", m) for m in ("plain", "mtp", "draft"))]
-    stages += [("head", name) for name in HEADS]
+    made = [("corpus", None), ("ngram", None), *(("train", m) for m in ("plain", "mtp", "draft"))]
+    made += [("head", name) for name in HEADS]
     measuring = ["checks", "acceptance", "sequences", "controls", "sweep", *(["trees"] if TREES else [])]
-    stages += [(stage, None) for stage in measuring]
+    made += [(stage, None) for stage in measuring]
     return json.dumps(
         {
             model
@@ -89,7 +88,7 @@ def expected():
                 "settings_hash": hash_text(settings(stage, model)),
                 "code_hash": code_hash("train-head" if stage == "head" else stage),
             }
-            for stage, model in stages
+            for stage, model in made
         },
         sort_keys=True,
     )

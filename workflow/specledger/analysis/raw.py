@@ -30,8 +30,8 @@ GREEDY_COLUMNS = (
     "seed engine context_rule drafter gamma prompt_tokens generated_tokens identical first_divergence top2_margin"
 ).split()
 RUN_COLUMNS = (
-    "seed repeat engine context_rule drafter gamma tree_nodes copy clocked temperature rounds target_forwards draft_forwards "
-    "tokens drafted examined accepted wall_s draft_s catch_up_s verify_s accept_s sync_s other_s"
+    "seed repeat engine context_rule drafter gamma tree_nodes copy clocked temperature rounds target_forwards "
+    "draft_forwards tokens drafted examined accepted wall_s draft_s catch_up_s verify_s accept_s sync_s other_s"
 ).split()
 FORWARD_COLUMNS = "seed engine part drafter gamma positions seconds".split()
 ENGINE_COLUMNS = "seed engine available why compile_s".split()

@@ -19,7 +19,11 @@ SYSTEM_COLUMNS = (
 ).split()
 REQUIRED = {"id", "title", "source", "published", "setting", "comparable", "drafters"}
 CHAIN, BRANCHES = "chain", "tree"
-LEDGER_CELLS = "tokens_per_round tokens_per_round_lo tokens_per_round_hi speedup speedup_lo speedup_hi speedup_method seeds".split()
+YIELD, SPEED = (
+    ("tokens_per_round", "tokens_per_round_lo", "tokens_per_round_hi"),
+    ("speedup", "speedup_lo", "speedup_hi"),
+)
+LEDGER_CELLS = (*YIELD, *SPEED, "speedup_method", "seeds")
 
 
 @dataclass(frozen=True, kw_only=True)

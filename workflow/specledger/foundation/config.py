@@ -1,4 +1,4 @@
-"""The configuration: checked whole before anything runs, and cut into what each stage depends on."""
+"""The configuration, checked whole before anything runs."""
 
 import json
 import math
@@ -7,17 +7,7 @@ from pathlib import Path
 import yaml
 from jsonschema import Draft202012Validator
 
-from specledger.foundation.drafters import (
-    CHOOSERS,
-    DEPTHS,
-    EAGER,
-    JOINT,
-    SPEAKING,
-    TYPICAL,
-    branched,
-    methods,
-    trees_of,
-)
+from specledger.foundation.drafters import DEPTHS, EAGER
 from specledger.foundation.errors import UserError
 
 SCHEMA = Path(__file__).resolve().parents[2] / "schemas" / "config.schema.yaml"
@@ -187,86 +177,3 @@ def _check_sequences(config: dict) -> None:
         room = context - prompt - gamma
         if tokens > room:
             refuse(f"{key}.tokens", tokens, f"must be at most {room} (model.context {context} - prompt - gamma)")
-
-
-def _plain(value):
-    """The value with whole floats as ints, so that 1 and 1.0 are the same setting."""
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    return value
-
-
-def _cast_of(config: dict) -> dict:
-    """Drafters that are followed along a text, and with their gammas those that decode texts of their own."""
-    gammas = methods(config)
-    apart = {name: choices for name, choices in gammas.items() if name not in SPEAKING}
-    heads = sorted(name for name in apart if name not in CHOOSERS and not branched(name))
-    return {"drafters": sorted(set(gammas) - set(apart)), "choosers": apart, "heads": heads} | {
-        "drafting": config["drafting"]
-    }
-
-
-def _training_of_model(config: dict, model: str) -> dict:
-    """What plain, mtp or draft depends on besides the text and the machine."""
-    kind = "draft" if model == "draft" else "target"
-    sizes = {"model": config["model"][kind], "context": config["model"]["context"]}
-    weight = {"mtp_weight": config["training"]["mtp_weight"]} if model == "mtp" else {}
-    return {"training": config["training"][kind], **sizes, **weight}
-
-
-def _training_of_head(config: dict, head: str) -> dict:
-    """What a head depends on besides the target; only a joint one on how its trunk learns."""
-    training = {**config["training"]["heads"], "steps": config["training"]["heads"]["steps"][head]}
-    share = training.pop("trunk_learning_rate_fraction")
-    return {"training": training} | ({"trunk_learning_rate_fraction": share} if head in JOINT else {})
-
-
-def stage_settings(config: dict, stage: str, *, model: str | None = None, corpus_identity: str = "") -> str:
-    """What `stage` depends on, as canonical JSON: sorted keys, 1 and 1.0 the same.
-
-    Args:
-        model: plain, mtp or draft, for the stage `train`; one of `HEADS` for the stage `head`.
-        corpus_identity: the text's sha256, which stands for where it comes from.
-    """
-    machine = {"device": config["device"], "threads": config["threads"]}
-    measured = {"prompt": config["corpus"]["prompt"], **machine}
-    sweep, sampling = config["sweep"], config["sampling"]
-    drafting, eager = {"drafting": config["drafting"]}, [name for name in sweep["engines"] if name in EAGER]
-    match stage:
-        case "corpus":
-            slice_ = {"identity": corpus_identity, "validation_fraction": config["corpus"]["validation_fraction"]}
-        case "train":
-            slice_ = {**_training_of_model(config, model), **machine}
-        case "head":
-            slice_ = {**_training_of_head(config, model), **machine}
-        case "ngram":
-            slice_ = config["ngram"]
-        case "checks":
-            slice_ = {**config["checks"], "engines": eager, "gammas": methods(config), **drafting, **measured}
-        case "acceptance":
-            slice_ = {**config["acceptance"], **_cast_of(config), "sampling": sampling, **measured}
-        case "sweep":
-            timed = {key: value for key, value in sweep.items() if key != "trees"}
-            slice_ = {**timed, "gammas": methods(config), **drafting, "sampling": sampling, **measured}
-        case "trees":
-            slice_ = {**config["trees"], "sizes": trees_of(config), "sampling": sampling, **measured}
-        case "sequences":
-            # In a few tokens lookup finds nothing; typical acceptance is lossy by design.
-            drafters = {name: [] for name in sorted(methods(config)) if name != "lookup" and not name.endswith(TYPICAL)}
-            slice_ = {**config["sequences"], "engines": eager, "drafters": drafters, **drafting, **measured}
-        case "controls":
-            slice_ = {**config["controls"], "gamma": config["sequences"]["gamma"], **measured}
-        case "analysis":
-            has = {"heads": heads_of(config), "trees": bool(trees_of(config))}
-            slice_ = {"seeds": config["seeds"], "quick": config["quick"], **has, **config["analysis"]}
-        case "figures":
-            slice_ = {"report": config["report"]}  # all else that is drawn stands in the tables
-        case "report":
-            slice_ = config  # it is printed there
-        case _:
-            raise ValueError(f"stage must be one of the workflow's, got {stage}")
-    return json.dumps(_plain(slice_), sort_keys=True, ensure_ascii=False)
