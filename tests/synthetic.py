@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from specledger.analysis import raw
 from specledger.analysis.measures import Evidence
+from specledger.analysis.trees import TREE_TABLE
 from synthetic_evidence import write_evidence
 from synthetic_files import ALPHAS, ENGINES, SWEPT, SYMBOLS, gammas_of, write_csv, write_json
 from synthetic_played import write_played
@@ -187,6 +188,7 @@ def _goals(folder: Path, frames: dict[str, pd.DataFrame]) -> None:
     nothing = dict.fromkeys(Evidence.__dataclass_fields__, pd.DataFrame())
     nothing |= {"peers": pd.DataFrame(columns=raw.PEER_COLUMNS)}
     nothing |= {"training_speed": pd.DataFrame(columns=raw.TRAINING_SPEED_COLUMNS)}
+    nothing |= {"trees": pd.DataFrame(columns=TREE_TABLE), "heads_share": pd.Series(dtype=float)}
     write_goals(folder, Evidence(**nothing | frames))
 
 

@@ -112,7 +112,9 @@ def _oracle(seed: int, rng: np.random.Generator) -> list[dict]:
         sizes = [("random", gamma, 4) for gamma in (1, 2, 3)] + [("trained", 2, len(SYMBOLS))]
         for model, gamma, vocabulary in sizes if drafter != "mtp" else [("random", 1, 4), ("trained", 1, len(SYMBOLS))]:
             size = {"model": model, "blocks": vocabulary ** (gamma + 1), "max_abs_deviation": rng.uniform(1, 4) * 1e-16}
-            rows.append({"seed": seed, "drafter": drafter, "gamma": gamma, "vocabulary": vocabulary, **size})
+            rows.append(
+                {"seed": seed, "drafter": drafter, "gamma": gamma, "tree": "", "vocabulary": vocabulary, **size}
+            )
     return rows
 
 
@@ -178,6 +180,7 @@ def write_evidence(
     for seed in seeds:
         write_csv(folder / "checks" / str(seed) / "oracle.csv", _oracle(seed, rng))
         write_csv(folder / "acceptance" / str(seed) / "contexts.csv", _contexts(seed, rng))
+        write_csv(folder / "acceptance" / str(seed) / "typical.csv", [], raw.TYPICAL_COLUMNS)
         write_csv(folder / "sequences" / str(seed) / "sequences.csv", _sequences(seed, rng))
     write_csv(folder / "controls" / str(seeds[0]) / "controls.csv", _controls(seeds[0], rng))
     write_csv(folder / "controls" / str(seeds[0]) / "false_alarms.csv", _false_alarms(seeds[0]))

@@ -93,6 +93,7 @@ def rounds_of_a_text(drafter: str, gamma: int, rng: np.random.Generator, tokens:
         refused = np.flatnonzero(rng.random(drafted) >= probs)
         accept_len = int(refused[0]) if refused.size else drafted
         cells = {"round": len(rows) + 1, "drafted": drafted, "accept_len": accept_len}
+        cells["examined"] = min(accept_len + 1, drafted)
         rows.append(cells | {"accept_probs": " ".join(f"{value:.6g}" for value in probs)})
         done += accept_len + 1
     return rows
@@ -109,7 +110,8 @@ def run_row(engine: str, drafter: str, gamma: int, rounds: list[dict], factor: f
     parts = {part: factor * sum(one[part] for one in spent) for part in spent[0]}
     drafted = sum(r["drafted"] for r in rounds)
     return {
-        "engine": engine, "context_rule": ENGINES[engine], "drafter": drafter, "gamma": gamma, "copy": 0,
+        "engine": engine, "context_rule": ENGINES[engine], "drafter": drafter, "gamma": gamma,
+        "tree_nodes": None, "copy": 0,
         "clocked": int(clocked), "temperature": 1.0, "rounds": len(rounds), "target_forwards": len(rounds),
         "draft_forwards": drafted, "tokens": SWEEP_TOKENS, "drafted": drafted, "examined": examined,
         "accepted": sum(r["accept_len"] for r in rounds),

@@ -27,7 +27,8 @@ def rounds(lines: str = ROUNDS, *, engine: str = "cached", gamma: int = 2) -> pd
         dict(zip(names, (cell.strip() for cell in line.split("|")), strict=True)) for line in lines.split("\n")[1:-1]
     ]
     table = pd.DataFrame(rows).astype(dict.fromkeys(names[:-1], int)).replace({"accept_probs": {"": np.nan}})
-    return table.assign(engine=engine, drafter="draft", gamma=gamma)
+    examined = np.minimum(table["accept_len"] + 1, table["drafted"])
+    return table.assign(engine=engine, drafter="draft", gamma=gamma, examined=examined)
 
 
 def plain_texts(texts: dict[int, list[tuple[float, float]]]) -> pd.DataFrame:

@@ -21,7 +21,9 @@ def texts(kept: list[np.ndarray], drafter: str = "draft") -> pd.DataFrame:
     )
 
 
-NO_ROUNDS = pd.DataFrame(columns=["seed", "text", "context_rule", "drafter", "gamma", "round", "drafted", "accept_len"])
+NO_ROUNDS = pd.DataFrame(
+    columns=["seed", "text", "context_rule", "drafter", "gamma", "round", "drafted", "accept_len", "examined"]
+)
 
 
 def simulated(kept_T: np.ndarray, gamma: int, rng: np.random.Generator) -> int:
@@ -63,7 +65,7 @@ def test_the_first_round_of_an_mtp_module_proposes_nothing():
 
 
 def test_choosers_are_counted():
-    rows = [(1, 2, 2), (2, 0, 0), (3, 1, 0)]
+    rows = [(1, 2, 2, 2), (2, 0, 0, 0), (3, 1, 0, 1)]
     frame = pd.DataFrame([(1, 1, "sliding", "lookup", 2, *row) for row in rows], columns=list(NO_ROUNDS))
     found = counted(frame, "sliding", "lookup", 2)
     assert found.tokens_per_round == pytest.approx(5 / 3) and found.alpha == pytest.approx(2 / 3)
@@ -144,7 +146,8 @@ def test_a_row_that_is_off_is_the_worst_and_lowers_r2(model):
 def test_a_chooser_costs_what_its_rounds_propose():
     """Half its rounds propose 2 and keep both, half nothing: the costs are the draft model's, weighted."""
     frame = pd.DataFrame(
-        [(1, 1, "sliding", "draft_dynamic", 4, at, k, k) for at, k in enumerate((2, 0) * 10)], columns=list(NO_ROUNDS)
+        [(1, 1, "sliding", "draft_dynamic", 4, at, k, k, k) for at, k in enumerate((2, 0) * 10)],
+        columns=list(NO_ROUNDS),
     )
     rows = pd.DataFrame(
         [{"engine": "cached", "context_rule": "sliding", "drafter": "draft_dynamic", "gamma": 4, "speedup": 1.5}]
@@ -162,7 +165,8 @@ def test_a_chooser_costs_what_its_rounds_propose():
 def test_a_static_engine_pays_for_empty_places():
     """The same rounds on the engine whose calls never shrink: every round with a proposal is a whole one."""
     frame = pd.DataFrame(
-        [(1, 1, "sliding", "draft_dynamic", 4, at, k, k) for at, k in enumerate((2, 1) * 10)], columns=list(NO_ROUNDS)
+        [(1, 1, "sliding", "draft_dynamic", 4, at, k, k, k) for at, k in enumerate((2, 1) * 10)],
+        columns=list(NO_ROUNDS),
     )
     rows = pd.DataFrame(
         [{"engine": "compiled", "context_rule": "sliding", "drafter": "draft_dynamic", "gamma": 4, "speedup": 1.5}]

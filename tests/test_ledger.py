@@ -23,6 +23,7 @@ from specledger.analysis.raw import (
     ROUNDS_APART_COLUMNS,
     SEQUENCE_COLUMNS,
     TEXT_COLUMNS,
+    TYPICAL_COLUMNS,
 )
 from specledger.analysis.tables import write_tables
 from specledger.foundation.errors import UserError
@@ -44,8 +45,9 @@ def text_row(seed, repeat, engine, drafter, gamma, wall_s, **counts) -> dict:
     rule = "window" if engine == "recompute" else "sliding"
     return {
         "seed": seed, "repeat": repeat, "order": 0, "engine": engine, "context_rule": rule, "drafter": drafter,
-        "gamma": gamma, "copy": 0, "clocked": 1, "temperature": 1.0, **plain, "tokens": 100, "full_rounds": 0,
-        **counts, "wall_s": wall_s, "draft_s": wall_s / 4, "catch_up_s": wall_s / 16, "verify_s": wall_s / 2,
+        "gamma": gamma, "tree_nodes": None, "copy": 0, "clocked": 1, "temperature": 1.0, **plain, "tokens": 100,
+        "full_rounds": 0, **counts, "wall_s": wall_s, "draft_s": wall_s / 4, "catch_up_s": wall_s / 16,
+        "verify_s": wall_s / 2,
         "accept_s": wall_s / 8, "sync_s": wall_s / 32, "other_s": wall_s / 32, "device": "cpu", "threads": 1,
     }  # fmt: skip
 
@@ -91,16 +93,17 @@ def draw_rows(seed: int) -> list[dict]:
 def write_rule(results: Path, seed: int) -> None:
     """One row of each file on the rule: the tests of their tables are in test_analysis_*.py."""
     cells = {
-        "checks/{}/oracle.csv": (ORACLE_COLUMNS, [seed, "draft", 2, 4, "random", 64, 1e-16]),
+        "checks/{}/oracle.csv": (ORACLE_COLUMNS, [seed, "draft", 2, "", 4, "random", 64, 1e-16]),
         "acceptance/{}/contexts.csv": (
             CONTEXT_COLUMNS, [seed, "draft", 70, 5000, 4000, 0.8, 0.01, 0.2, 3.0, 4, 0.56, 200000, 0.0001, 0.001],
         ),
         "acceptance/{}/texts.csv": (TEXT_COLUMNS, [seed, 1, 0, "draft", 0.8, 1.0]),
-        "sweep/{}/apart.csv": (ROUNDS_APART_COLUMNS, [seed, 1, "window", "ngram", 2, 1, 1, 1]),
-        "acceptance/{}/rounds.csv": (ROUNDS_APART_COLUMNS, [seed, 1, "sliding", "lookup", 2, 1, 1, 1]),
+        "sweep/{}/apart.csv": (ROUNDS_APART_COLUMNS, [seed, 1, "window", "ngram", 2, 1, 1, 1, 1]),
+        "acceptance/{}/rounds.csv": (ROUNDS_APART_COLUMNS, [seed, 1, "sliding", "lookup", 2, 1, 1, 1, 1]),
+        "acceptance/{}/typical.csv": (TYPICAL_COLUMNS, [seed, "medusa1_typical", 8, 70, 1, 0.4]),
         "sweep/{}/engines.csv": (ENGINE_COLUMNS, [seed, "compiled", "false", "no compiler", ""]),
         "sweep/{}/agreement.csv": (AGREEMENT_COLUMNS, [seed, 1, "cached", "cached", "draft", 2, 100, "true", "", ""]),
-        "sweep/{}/rounds.csv": (ROUND_COLUMNS, [seed, 1, "cached", "draft", 1, 1, 1, 1, "0.8"]),
+        "sweep/{}/rounds.csv": (ROUND_COLUMNS, [seed, 1, "cached", "draft", 1, 1, 1, 1, 1, "0.8"]),
         "sequences/{}/sequences.csv": (
             SEQUENCE_COLUMNS, [seed, "cached", "sliding", "draft", 2, 1.0, "", "", 5000, 4, "2-gram", 3.0, 4, 0.56],
         ),

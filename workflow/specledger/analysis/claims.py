@@ -127,7 +127,7 @@ def read_file(path: Path) -> dict[str, list]:
         raise UserError(f"{path}: file is missing") from error
     except yaml.YAMLError as error:
         raise UserError(f"{path}: not YAML ({' '.join(str(error).split())})") from error
-    check_keys(content, {"claims"}, {"goals"}, str(path))
+    check_keys(content, {"claims"}, {"goals", "systems"}, str(path))
     for key, entries in content.items():
         if not isinstance(entries, list):
             raise UserError(f"{path}: {key} must be a list")

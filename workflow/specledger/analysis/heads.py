@@ -40,7 +40,9 @@ def _share(group: pd.DataFrame, training: pd.DataFrame) -> pd.Series:
 
 
 def share_of_all(heads: pd.DataFrame, training: pd.DataFrame) -> pd.Series:
-    """By seed: the seconds of all heads together over those of the target."""
+    """By seed: the seconds of all heads together over those of the target; empty where no head was trained."""
+    if heads.empty:
+        return pd.Series(dtype=float)
     return (heads.groupby("seed")["train_s"].sum() / target_seconds(training)).dropna()
 
 
