@@ -25,7 +25,7 @@ def contexts(p_values: dict[str, list[float]], **changes) -> pd.DataFrame:
 
 def test_oracle_keeps_the_largest_of_the_seeds():
     rows = [
-        {"seed": seed, "drafter": "draft", "gamma": 2, "vocabulary": 4, "model": "random", "blocks": 64}
+        {"seed": seed, "drafter": "draft", "gamma": 2, "tree": "", "vocabulary": 4, "model": "random", "blocks": 64}
         | {"max_abs_deviation": seed * 1e-16}
         for seed in (1, 2, 3)
     ]

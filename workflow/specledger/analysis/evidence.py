@@ -28,7 +28,7 @@ FALSE_ALARM_TABLE = "test repeats n level rejected rate lo hi inside".split()
 def oracle_table(oracle: pd.DataFrame) -> pd.DataFrame:
     """The largest deviation of an enumerated block from the target, over seeds; blocks are cells a seed."""
     keys = ["drafter", "gamma", "tree", "vocabulary", "model"]  # a chain's tree is an empty cell
-    groups = oracle.fillna({"tree": ""}).groupby(keys, sort=True)
+    groups = oracle.assign(tree=oracle["tree"].astype(object).fillna("")).groupby(keys, sort=True)
     table = groups.agg(
         blocks=("blocks", "max"), max_abs_deviation=("max_abs_deviation", "max"), seeds=("seed", "nunique")
     )
