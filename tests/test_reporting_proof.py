@@ -8,8 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from specledger.experiments.wrong_decoders import wrong_decoders
-from specledger.experiments.wrong_rules import wrong_rules
+from specledger.experiments.controls import decoders, round_rules
 from specledger.reporting import formats, page, paper, report
 from specledger.reporting.figures import draw_all
 from specledger.reporting.wording import read_wording
@@ -122,9 +121,10 @@ def test_the_page_shows_the_battery_once_with_its_numbers(made, text):
 
 
 def test_every_rule_of_the_battery_has_plain_words():
-    known = read_wording("en", {}).raw("names.fault")
-    ids = [rule.name for rule in wrong_rules(np.eye(2))] + [decoder.name for decoder in wrong_decoders(None)]
-    assert [name for name in ids if name not in known] == []
+    ids = [rule.name for rule in round_rules(np.eye(2))] + [decoder.name for decoder in decoders(None)]
+    for language in ("en", "zh"):
+        known = read_wording(language, {}).raw("names.fault")
+        assert [name for name in ids if name not in known] == []
 
 
 def test_acceptance_by_position_and_the_gap_show_the_tables(made, text):

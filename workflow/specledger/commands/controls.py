@@ -1,9 +1,15 @@
 """Stage `controls`: right and wrong decoders through the same tests, with the models of one seed."""
 
 from specledger.commands import measuring
-from specledger.experiments.controls import Stage, Texts, decoder_rows, false_alarm_rows, rule_rows
-from specledger.experiments.wrong_decoders import wrong_decoders
-from specledger.experiments.wrong_rules import wrong_rules
+from specledger.experiments.controls import (
+    Stage,
+    Texts,
+    decoder_rows,
+    decoders,
+    false_alarm_rows,
+    round_rules,
+    rule_rows,
+)
 from specledger.foundation.progress import Progress
 from specledger.foundation.records import write_rows
 
@@ -13,7 +19,7 @@ add_arguments = measuring.add_arguments
 def run(options, log) -> None:
     settings, corpus, cast = measuring.begin(options)
     stage = Stage.at(cast, corpus.prompt.tolist(), options.seed)
-    total = len(wrong_rules(stage.draft_tree()[1])) + len(wrong_decoders(cast.target))
+    total = len(round_rules(stage.draft_tree()[1])) + len(decoders(cast.target))
     asked = Texts(gamma=settings["gamma"], tokens=settings["tokens"], texts=settings["texts"])
     with Progress(f"controls seed {options.seed}", total, log, unit="decoder") as progress:
         rows = list(rule_rows(stage, draws=settings["draws"], after_each=progress.advance))

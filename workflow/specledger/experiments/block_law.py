@@ -91,7 +91,7 @@ def _led_to(tree: Tree, node: int) -> np.ndarray:
     return uniforms_N
 
 
-def _last(verdict: Verdict) -> np.ndarray:
+def last_accepted(verdict: Verdict) -> np.ndarray:
     """The last accepted node [S]; of a chain's verdict the place before its length."""
     return verdict.accept_len_N - 1 if verdict.last_N is None else verdict.last_N
 
@@ -110,7 +110,9 @@ def acceptance_law(
         def accepts(rows, u, node=node, below=below, led_N=led_N):
             uniforms = np.tile(led_N, (len(rows), 1))
             uniforms[:, node] = u
-            return below[_last(rule(p_SNV[rows], q_SNV[rows], draft_SN[rows], uniforms, np.zeros(len(rows)))) + 1]
+            return below[
+                last_accepted(rule(p_SNV[rows], q_SNV[rows], draft_SN[rows], uniforms, np.zeros(len(rows)))) + 1
+            ]
 
         before = list(tree.children[parent][: tree.ranks[node]])
         guess_S = _guess_acceptance(_left(p_SNV[:, parent + 1], q_SNV[:, before]), q_SNV[:, node], draft_SN[:, node])
@@ -166,7 +168,7 @@ def token_law(
     uniforms_N = _led_to(tree, last)
     uniforms_N[children] = LARGEST_UNIFORM
     inputs = [p_SNV, q_SNV, draft_SN, np.tile(uniforms_N, (S, 1))]
-    ends = _last(rule(*inputs, np.zeros(S))) == last
+    ends = last_accepted(rule(*inputs, np.zeros(S))) == last
     cumulative_SV = np.zeros(p_SNV[:, 0].shape)
     possible = np.flatnonzero(ends)
     if possible.size == 0:
@@ -217,7 +219,7 @@ def try_together(
         near_S = (np.abs(u_SN - accept_SN) <= NEAR).any(axis=1)
         near_S |= (np.abs(law_SV - extra_S[:, None]) <= NEAR).any(axis=1)
         verdict = rule(p_SNV, q_SNV, draft_SN, u_SN, extra_S)
-        same_S = (_last(verdict) == last_S) & (verdict.token_N == (law_SV <= extra_S[:, None]).sum(axis=1))
+        same_S = (last_accepted(verdict) == last_S) & (verdict.token_N == (law_SV <= extra_S[:, None]).sum(axis=1))
         if not (same_S | near_S).all():
             raise NotASteppedRule("a decision hangs on another uniform than its own")
 

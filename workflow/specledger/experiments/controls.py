@@ -8,14 +8,18 @@ import numpy as np
 from specledger.decoding.counts import Generated
 from specledger.decoding.engines import engine
 from specledger.decoding.loops import speculative
-from specledger.experiments.cast import Cast
+from specledger.experiments.cast import Cast, tree_drafter
 from specledger.experiments.exact_laws import ExactLaws
 from specledger.experiments.one_round import Place, Rows, decide_rounds, judge_rounds, powers, round_law
 from specledger.experiments.reference import Reference, alphabet, tree_logits, within
 from specledger.experiments.remembered import Remembered
 from specledger.experiments.sequences import Finding, acceptance_test, judge_texts, ngram_test
+from specledger.experiments.wrong_branches import wrong_branches
 from specledger.experiments.wrong_decoders import WrongDecoder, wrong_decoders
 from specledger.experiments.wrong_rules import RoundRule, wrong_rules
+from specledger.experiments.wrong_siblings import wrong_siblings
+from specledger.foundation.drafters import TREE
+from specledger.models.llama import Llama
 from specledger.sampling.distributions import Sampling, distribution
 from specledger.sampling.uniforms import Uniforms, stream
 from specledger.statistics.rates import clopper_pearson
@@ -68,14 +72,26 @@ def _row(finding: Finding, *, power: float | None, expected: bool, **about: obje
     }
 
 
+def round_rules(draft_after_VV: np.ndarray) -> list[RoundRule]:
+    """The battery of rounds: of one proposal, and of siblings; `draft_after_VV` is q after each first token."""
+    return [*wrong_rules(draft_after_VV), *wrong_siblings()]
+
+
+def decoders(target: Llama) -> list[WrongDecoder]:
+    """The battery of complete decoders: of chains, and of trees."""
+    return [*wrong_decoders(target), *wrong_branches(target)]
+
+
 def rule_rows(stage: Stage, *, draws: int, after_each: Callable[[], None]) -> Iterator[dict]:
     """One row per wrong rule and test, each with its exact power, with the draft model as drafter."""
     place = stage.place()
-    for index, rule in enumerate(wrong_rules(distribution(stage.draft_tree()[1], Sampling()))):
+    for index, rule in enumerate(round_rules(distribution(stage.draft_tree()[1], Sampling()))):
         rows = Rows.of(rule, place)
         rounds = decide_rounds(rule, rows, draws, Uniforms("rules", stage.seed, index))
         power = powers(*round_law(rule, rows), rows, draws, level=LEVEL)
-        about = {"rule": rule.name, "source": rule.source, "kind": "rule", "drafter": "draft", "gamma": 1}
+        drafter = "draft" if rule.tree.is_chain else "draft" + TREE
+        about = {"rule": rule.name, "source": rule.source, "kind": "rule"}
+        about |= {"drafter": drafter, "gamma": rule.siblings}
         about |= {"temperature": rule.sampling.temperature, "n": draws}
         for finding in judge_rounds(rounds, rows, stream("rules", stage.seed, index, "null"), resamples=RESAMPLES):
             known = power.get(finding.test)
@@ -95,6 +111,8 @@ class Texts:
 def decode_texts(stage: Stage, fault: WrongDecoder, asked: Texts, uniforms: Uniforms, executed) -> list[Generated]:
     """Texts of a decoder with a fault, through the complete loop."""
     drafter = fault.drafter(stage.cast.drafters[fault.uses])
+    if fault.tree is not None:
+        drafter = tree_drafter(drafter, fault.tree)
     asked_for = {"gamma": asked.gamma, "count": asked.tokens + fault.beyond(asked.gamma)}
     shared = {"engine": fault.engine(executed), "sampling": Sampling(), "uniforms": uniforms}
     texts = (speculative(stage.cast.target, drafter, stage.prompt, **asked_for, **shared) for _ in range(asked.texts))
@@ -107,19 +125,21 @@ def decoder_rows(stage: Stage, asked: Texts, *, after_each: Callable[[], None]) 
     All decoders use the same uniforms, so that they differ by their faults alone. A declared test is
     expected to see a fault where it did so beyond doubt in every sample but the first.
     """
-    executed = Remembered(engine=engine("recompute"))
+    engines = {name: Remembered(engine=engine(name)) for name in ("recompute", "cached")}
     reference = Reference(cast=stage.cast)
     exact = ExactLaws.of(stage.tree, stage.symbols_K, Sampling())
-    for fault in wrong_decoders(stage.cast.target):
-        limit = stage.cast.drafters[fault.uses].max_gamma or asked.gamma
-        used = replace(asked, gamma=min(asked.gamma, limit))
+    for fault in decoders(stage.cast.target):
+        limit, branched = stage.cast.drafters[fault.uses].max_gamma or asked.gamma, fault.tree is not None
+        used = replace(asked, gamma=len(fault.tree.parents) if branched else min(asked.gamma, limit))
+        executed = engines["cached" if branched else "recompute"]
         limits = {"count": used.tokens, "gamma": used.gamma}
         samples = []
         for repeat in range(REPEATS):
             texts = decode_texts(stage, fault, used, Uniforms("decoders", stage.seed, repeat), executed)
-            samples.append(judge_texts(texts, reference, fault.uses, stage.prompt, exact, **limits))
-        about = {"rule": fault.name, "source": fault.source, "kind": "decoder", "drafter": fault.uses}
-        about |= {"gamma": used.gamma, "temperature": 1.0, "n": used.texts}
+            judged = judge_texts(texts, reference, fault.uses, stage.prompt, exact, branched=branched, **limits)
+            samples.append(judged)
+        about = {"rule": fault.name, "source": fault.source, "kind": "decoder"}
+        about |= {"drafter": fault.uses + TREE * branched, "gamma": used.gamma, "temperature": 1.0, "n": used.texts}
         for findings in zip(*samples, strict=True):
             p_values = np.array([finding.p_value for finding in findings[1:]])
             expected = findings[0].test in fault.sees and bool((p_values < BEYOND_DOUBT).all())

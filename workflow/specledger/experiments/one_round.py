@@ -1,16 +1,18 @@
 """One round after a fixed prompt, decided many times by a right or a wrong rule, and its exact law.
 
-gamma is 1 and two tokens are kept: the residual shows in the first, the bonus token in the second.
-Shapes: N rounds, V vocabulary; the law has a column more for what lies outside the vocabulary.
+Its proposals are one token or several siblings for the same place, and two tokens are kept: acceptance and residual
+show in the first, the token after an accepted sibling in the second.
+Shapes: N rounds, S drafts (all that the siblings can be), K siblings, V vocabulary; the law has a column more for
+what lies outside the vocabulary.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from specledger.experiments.block_law import acceptance_law, token_law
+from specledger.experiments.block_law import acceptance_law, drafts_of, last_accepted, token_law
 from specledger.experiments.sequences import Finding, acceptance_test, ngram_test
-from specledger.experiments.wrong_rules import RoundRule
+from specledger.experiments.wrong_rules import Handed, RoundRule
 from specledger.sampling.distributions import distribution, draw
 from specledger.sampling.uniforms import Uniforms
 from specledger.sampling.verify import acceptance_probability
@@ -29,9 +31,46 @@ class Place:
     draft_V: np.ndarray
 
 
+def without_drawn(probs_V: np.ndarray, drawn_NK: np.ndarray) -> np.ndarray:
+    """q [N, V] of the next sibling in each of N rounds, after those that were drawn from `probs_V` before it [N, K].
+
+    ValueError where nothing is left to draw.
+    """
+    N, K = drawn_NK.shape
+    left_NV = np.broadcast_to(probs_V, (N, len(probs_V)))
+    if K == 0:
+        return left_NV
+    left_NV = left_NV.copy()
+    np.put_along_axis(left_NV, drawn_NK, 0.0, axis=1)
+    totals_N1 = left_NV.sum(axis=1, keepdims=True)
+    if (totals_N1 <= 0).any():
+        raise ValueError(f"q must have more than {K} symbols, got {np.count_nonzero(probs_V)}")
+    return left_NV / totals_N1
+
+
+def acceptance_of_any(target_probs_V: np.ndarray, draft_probs_V: np.ndarray, siblings: int) -> float:
+    """How likely `verify` accepts one of the siblings: sum min(p, q), then after a rejection the same of what is left.
+
+    Of one sibling it is beta; of K the sum goes over V^(K - 1) rejected ones.
+    """
+    found = float(acceptance_probability(target_probs_V, draft_probs_V))
+    rejected_V = np.maximum(draft_probs_V - target_probs_V, 0.0)
+    if siblings == 1 or not rejected_V.any():
+        return found
+    left_V = np.maximum(target_probs_V - draft_probs_V, 0.0)
+    left_V = left_V / left_V.sum()
+    for token in np.flatnonzero(rejected_V):
+        next_V = without_drawn(draft_probs_V, np.array([[token]]))[0]
+        found += float(rejected_V[token]) * acceptance_of_any(left_V, next_V, siblings - 1)
+    return found
+
+
 @dataclass(frozen=True, kw_only=True)
 class Rows:
-    """What a rule hears and says at a place, and the truth beside it."""
+    """What a rule hears and says at a place, and the truth beside it.
+
+    `beta` is how likely the right rule accepts one of the siblings.
+    """
 
     p_V: np.ndarray
     p_VV: np.ndarray
@@ -52,13 +91,25 @@ class Rows:
             heard_VV=rule.hears(place.target_VV, rule.sampling),
             drawn_V=drawn_V,
             declared_V=declared_V,
-            beta=float(acceptance_probability(p_V, distribution(place.draft_V, rule.sampling))),
+            beta=acceptance_of_any(p_V, distribution(place.draft_V, rule.sampling), rule.siblings),
+        )
+
+    def handed(self, rule: RoundRule, draft_NK: np.ndarray) -> Handed:
+        """What the rule is given for these siblings: rows of p and q, and the tokens."""
+        N, K = draft_NK.shape
+        heard_V = np.broadcast_to(self.heard_V, (N, len(self.p_V)))
+        return rule.hands(
+            Handed(
+                p_NGV=np.stack([heard_V, *(self.heard_VV[draft_NK[:, k]] for k in range(K))], axis=1),
+                q_NGV=np.stack([without_drawn(self.declared_V, draft_NK[:, :k]) for k in range(K)], axis=1),
+                tokens_NG=draft_NK,
+            )
         )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rounds:
-    """The two tokens of each round [N, 2] and whether its proposal was accepted [N]."""
+    """The two tokens of each round [N, 2] and whether one of its proposals was accepted [N]."""
 
     tokens_N2: np.ndarray
     accepted_N: np.ndarray
@@ -66,21 +117,24 @@ class Rounds:
 
 def decide_rounds(rule: RoundRule, rows: Rows, count: int, uniforms: Uniforms) -> Rounds:
     """`count` rounds; after a rejection the second token is the target's own."""
-    V = len(rows.p_V)
+    V, K = len(rows.p_V), rule.siblings
     tokens, accepted = [], []
-    chunk = max(1, CHUNK_NUMBERS // (2 * V))
+    chunk = max(1, CHUNK_NUMBERS // ((K + 1) * V))
     for start in range(0, count, chunk):
         N = min(chunk, count - start)
-        u_N = uniforms.draft.random(N)
-        accept_N, extra_N, after_N = uniforms.accept.random(N), uniforms.extra.random(N), uniforms.extra.random(N)
-        guess_N = draw(np.broadcast_to(rows.drawn_V, (N, V)), u_N)
-        heard_N2V = np.stack([np.broadcast_to(rows.heard_V, (N, V)), rows.heard_VV[guess_N]], axis=1)
-        declared_N1V = np.broadcast_to(rows.declared_V, (N, 1, V))
-        decided = (heard_N2V, declared_N1V, guess_N[:, None], (u_N if rule.shares == "accept" else accept_N)[:, None])
+        u_NK, accept_NK = uniforms.draft.random((N, K)), uniforms.accept.random((N, K))
+        extra_N, after_N = uniforms.extra.random(N), uniforms.extra.random(N)
+        draft_NK = np.empty((N, 0), dtype=np.int64)
+        for u_N in u_NK.T:
+            drawn_N = draw(without_drawn(rows.drawn_V, draft_NK), u_N)
+            draft_NK = np.concatenate([draft_NK, drawn_N[:, None]], axis=1)
+        handed = rows.handed(rule, draft_NK)
+        decided = (*handed, u_NK if rule.shares == "accept" else accept_NK)
         verdict = rule.decide(*decided, extra_N)
-        kept_N = verdict.accept_len_N == 1
-        redrawn_N = rule.decide(*decided, u_N).token_N if rule.shares == "recovery" else verdict.token_N
-        first_N = np.where(kept_N, guess_N, redrawn_N)
+        last_N = last_accepted(verdict)
+        kept_N = last_N >= 0
+        redrawn_N = rule.decide(*decided, u_NK[:, 0]).token_N if rule.shares == "recovery" else verdict.token_N
+        first_N = np.where(kept_N, handed.tokens_NG[np.arange(N), last_N], redrawn_N)
         next_N = draw(rows.p_VV[np.minimum(first_N, V - 1)], after_N)
         tokens.append(np.stack([first_N, np.where(kept_N, verdict.token_N, next_N)], axis=1))
         accepted.append(kept_N)
@@ -88,33 +142,35 @@ def decide_rounds(rule: RoundRule, rows: Rows, count: int, uniforms: Uniforms) -
 
 
 def round_law(rule: RoundRule, rows: Rows) -> tuple[np.ndarray, float]:
-    """The exact law [V, V + 1] of the two tokens, and the probability that the proposal is accepted."""
-    V = len(rows.p_V)
+    """The exact law [V, V + 1] of the two tokens, and the probability that one of the proposals is accepted."""
+    V, K, tree = len(rows.p_V), rule.siblings, rule.tree
     if rule.lossless:
         inside_VV = rows.p_V[:, None] * rows.p_VV
         return np.pad(inside_VV, ((0, 0), (0, 1))), float((rows.p_V * rows.drawn_V).sum())
-    can = np.flatnonzero(rows.drawn_V > 0)
-    heard = np.stack([np.broadcast_to(rows.heard_V, (len(can), V)), rows.heard_VV[can]], axis=1)
-    declared = np.broadcast_to(rows.declared_V, (len(can), 1, V))
-    inputs = (rule.decide, heard, declared, can[:, None])
-    hi_S = np.cumsum(rows.drawn_V)[can]
-    lo_S, width_S = hi_S - rows.drawn_V[can], rows.drawn_V[can]
-    accept_S = acceptance_law(*inputs)[:, 0]
+    draft_SK, _, weight_S = drafts_of([rows.drawn_V], tree)
+    handed = rows.handed(rule, draft_SK)
+    hi_S = np.cumsum(rows.drawn_V)[draft_SK[:, 0]]  # of the uniform that drew the only proposal, where it serves twice
+    lo_S, width_S = hi_S - rows.drawn_V[draft_SK[:, 0]], rows.drawn_V[draft_SK[:, 0]]
+    accept_SK = acceptance_law(rule.decide, *handed, tree)
     if rule.shares == "accept":
-        accept_S = np.clip((accept_S - lo_S) / width_S, 0, 1)
-    reach_S = rows.drawn_V[can]
+        accept_SK = np.clip((accept_SK - lo_S[:, None]) / width_S[:, None], 0, 1)
     law = np.zeros((V, V + 1))
-    for length, weight_S in ((0, reach_S * (1 - accept_S)), (1, reach_S * accept_S)):
-        possible, cumulative_SV = token_law(*inputs, length - 1)
-        if rule.shares == "recovery" and length == 0:
+    for last in range(-1, K):
+        before = range(K if last < 0 else last)
+        weight_of_S = weight_S * np.prod([1 - accept_SK[:, k] for k in before], axis=0)
+        possible, cumulative_SV = token_law(rule.decide, *handed, last, tree)
+        if rule.shares == "recovery" and last < 0:
             cumulative_SV = np.clip((cumulative_SV - lo_S[:, None]) / width_S[:, None], 0, 1)
-        mass_SV = np.where(possible[:, None], weight_S[:, None] * np.diff(cumulative_SV, axis=1, prepend=0.0), 0.0)
-        if length == 0:
+        if last >= 0:
+            weight_of_S = weight_of_S * accept_SK[:, last]
+        mass_SV = np.where(possible[:, None], weight_of_S[:, None] * np.diff(cumulative_SV, axis=1, prepend=0.0), 0.0)
+        if last < 0:
             law[:, :V] += mass_SV.sum(axis=0)[:, None] * rows.p_VV
         else:
-            law[can, :V] += mass_SV
-            law[can, V] += np.where(possible, weight_S, 0.0) - mass_SV.sum(axis=1)
-    return np.maximum(law, 0.0), float((reach_S * accept_S).sum())  # differences of steps may be -1e-16
+            rest_S = np.where(possible, weight_of_S, 0.0) - mass_SV.sum(axis=1)
+            np.add.at(law, handed.tokens_NG[:, last], np.concatenate([mass_SV, rest_S[:, None]], axis=1))
+    rejected_S = np.prod(1 - accept_SK, axis=1)
+    return np.maximum(law, 0.0), float((weight_S * (1 - rejected_S)).sum())  # differences of steps may be -1e-16
 
 
 def judge_rounds(rounds: Rounds, rows: Rows, generator: np.random.Generator, *, resamples: int) -> list[Finding]:

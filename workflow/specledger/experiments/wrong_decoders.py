@@ -1,7 +1,7 @@
 """Complete decoders with a fault in a cache, a drafter's state, a limit or a counter.
 
 Each wraps the honest parts in `decoding`; the rule itself is right in all of them. `source` names the
-public report of such a fault, and `sees` the tests that should catch it.
+public report of such a fault, and `sees` the tests that should catch it. Those of trees are in `wrong_branches`.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,6 +16,7 @@ from specledger.decoding.drafters import Drafter, Proposal
 from specledger.decoding.engines import Engine, Output
 from specledger.models.llama import Llama
 from specledger.sampling.distributions import Sampling
+from specledger.theory.trees import Tree
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +24,8 @@ class WrongDecoder:
     """A fault, the drafter that it is shown with, and what to put in the place of honest parts.
 
     `drafter` and `engine` wrap what is given to the loop; `beyond` is how many tokens more it is asked
-    for at a gamma; `report` changes what comes out.
+    for at a gamma; `report` changes what comes out. With a `tree` the drafter proposes that, and the engine keeps
+    a cache.
     """
 
     name: str
@@ -34,6 +36,7 @@ class WrongDecoder:
     engine: Callable[[Any], Any] = lambda honest: honest
     beyond: Callable[[int], int] = lambda gamma: 0
     report: Callable[[Generated, int], Generated] = lambda text, count: text
+    tree: Tree | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -232,6 +235,6 @@ def wrong_accounts() -> list[WrongDecoder]:
 
 
 def wrong_decoders(target: Llama) -> list[WrongDecoder]:
-    """The battery of complete decoders, the correct one first."""
+    """The battery of complete decoders of chains, the correct one first."""
     correct = WrongDecoder(name="correct", source="Leviathan et al. 2023, algorithm 1", uses="draft", sees=())
     return [correct, *wrong_states(target), *wrong_accounts()]

@@ -1,17 +1,19 @@
 """Wrong acceptance rules and wrong drafts, one round at a time: what the tests must catch.
 
 Each stands for a fault that was found in public code or that a test could overlook; `source` says which.
-Shapes: N rounds, G proposals, V vocabulary.
+Those of siblings are in `wrong_siblings`. Shapes: N rounds, G proposals, V vocabulary.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import torch
 
 from specledger.sampling.distributions import GREEDY, Sampling, distribution, draw
 from specledger.sampling.verify import Verdict, residual, verify
+from specledger.theory.trees import ROOT, Tree
 
 SLIP = "an easy slip"
 WHOLE, COLD = Sampling(), Sampling(temperature=0.7)
@@ -23,9 +25,19 @@ def honest_draft(logits: np.ndarray, sampling: Sampling) -> tuple[np.ndarray, np
     return q, q
 
 
+class Handed(NamedTuple):
+    """What a rule is given of a round: the rows of p and q, and the proposals."""
+
+    p_NGV: np.ndarray
+    q_NGV: np.ndarray
+    tokens_NG: np.ndarray
+
+
 @dataclass(frozen=True, kw_only=True)
 class RoundRule:
     """How a round is decided, what its proposals are drawn from, and which uniforms it uses twice.
+
+    Its proposals are `siblings` for one place, a chain where it is one. `hands` changes what is given to the rule.
 
     `shares` is "accept" or "recovery" where that uniform is the one that drew the proposal. `hears` turns
     the target's logits into what the rule takes for p. `lossless` marks a rule that keeps p by its
@@ -40,6 +52,12 @@ class RoundRule:
     sampling: Sampling = WHOLE
     shares: str = ""
     lossless: bool = False
+    siblings: int = 1
+    hands: Callable[[Handed], Handed] = lambda handed: handed
+
+    @property
+    def tree(self) -> Tree:
+        return Tree.of((ROOT,) * self.siblings)
 
 
 def deciding(
@@ -168,6 +186,6 @@ def wrong_drafts() -> list[RoundRule]:
 
 
 def wrong_rules(draft_after_VV: np.ndarray) -> list[RoundRule]:
-    """The battery of rounds, the correct one first; `draft_after_VV` is q after each first token."""
+    """The battery of rounds with one proposal, the correct one first; `draft_after_VV` is q after each first token."""
     correct = RoundRule(name="correct", source="Leviathan et al. 2023, algorithm 1")
     return [correct, *wrong_residuals(), *wrong_verdicts(), *wrong_draws(draft_after_VV), *wrong_drafts()]
