@@ -14,7 +14,7 @@ from specledger.decoding.proposals import Output, Proposal, no_proposal
 from specledger.decoding.speakers import Speaker
 from specledger.models.llama import Llama
 from specledger.sampling.distributions import Sampling
-from specledger.sampling.siblings import draw_siblings, likeliest_siblings
+from specledger.sampling.siblings import draw_siblings, likeliest_siblings, rows_of
 from specledger.theory.trees import ROOT, Tree
 
 
@@ -57,7 +57,7 @@ class GrowingSession:
         tree = Tree.chain(gamma) if drafter.tree is None else drafter.tree.down_to(gamma)
         behind = max(0, len(tokens) - 1 - self.known) if self.known else 0
         self.known = len(tokens)
-        grown = _Grown(tree, drafter.vocabulary, None if drafter.typical else generator.random(len(tree.parents)))
+        grown = _Grown(tree, None if drafter.typical else generator.random(len(tree.parents)).tolist())
         probs_KV = self.speaker.begin(self.output if drafter.hears else None, tokens)[None]
         nodes: list[int] = [ROOT]
         while True:
@@ -79,22 +79,21 @@ class GrowingSession:
 class _Grown:
     """A tree whose nodes get their tokens; a node for which q has no symbol left falls away with all below it."""
 
-    def __init__(self, tree: Tree, vocabulary: int, uniforms_N: np.ndarray | None):
-        self.tree, self.uniforms_N = tree, uniforms_N
+    def __init__(self, tree: Tree, uniforms: list[float] | None):
+        self.tree, self.uniforms = tree, uniforms
         self.tokens: dict[int, int] = {}
-        self.probs_NV = np.empty((len(tree.parents), vocabulary))
-        self.order: dict[int, int] = {ROOT: ROOT}  # of the nodes that the speaker was fed
+        self.said: list[np.ndarray] = []  # q after the text and after each node that the speaker was fed
+        self.order: dict[int, int] = {ROOT: ROOT}  # of those nodes
         self.forwards = 1
 
     def put_children(self, node: int, probs_V: np.ndarray) -> None:
         children = self.tree.children[node]
-        if not children:
-            return
-        if self.uniforms_N is None:
-            tokens, rows_KV = likeliest_siblings(probs_V, len(children))
+        self.said.append(probs_V)
+        if self.uniforms is None:
+            tokens = likeliest_siblings(probs_V, len(children))
         else:
-            tokens, rows_KV = draw_siblings(probs_V, self.uniforms_N[list(children)])
-        self.probs_NV[list(children[: len(tokens)])] = rows_KV
+            uniforms = [self.uniforms[child] for child in children]
+            tokens = draw_siblings(np.cumsum(probs_V).tolist(), uniforms)
         self.tokens.update(zip(children, tokens, strict=False))
 
     def next_level(self, nodes: list[int]) -> list[int]:
@@ -112,11 +111,12 @@ class _Grown:
 
     def proposal(self, drafter: Growing, behind: int) -> Proposal:
         nodes = sorted(self.tokens)
-        whole = len(nodes) == len(self.tree.parents)
-        tree = self.tree if whole else self.tree.keeping(nodes)
+        tree = self.tree if len(nodes) == len(self.tree.parents) else self.tree.keeping(nodes)
+        tokens = [self.tokens[node] for node in nodes]
+        probs_NV = np.stack(self.said)[[self.order[self.tree.parents[node]] + 1 for node in nodes]]
         return Proposal(
-            tokens=[self.tokens[node] for node in nodes],
-            probs_GV=self.probs_NV if whole else self.probs_NV[nodes],
+            tokens=tokens,
+            probs_GV=probs_NV if drafter.typical else rows_of(tree, probs_NV, np.array(tokens)),
             forwards=self.forwards,
             caught_up=behind,
             tree=None if tree.is_chain and not drafter.typical else tree,

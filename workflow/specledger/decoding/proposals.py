@@ -6,6 +6,7 @@ Shapes: T positions, D width, G proposals, V vocabulary.
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from specledger.theory.trees import Tree
@@ -28,8 +29,9 @@ class Output:
     def along(self, rows: tuple[int, ...]) -> "Output":
         """The output of these rows alone, as if they had been computed in a line; the same object for the same rows."""
         if rows not in self._along:
-            before_TD = None if self.before_TD is None else self.before_TD[list(rows)]
-            hidden_TD = self.hidden_TD[list(rows)]
+            taken = torch.tensor(rows, device=self.hidden_TD.device)
+            before_TD = None if self.before_TD is None else self.before_TD.index_select(0, taken)
+            hidden_TD = self.hidden_TD.index_select(0, taken)
             self._along[rows] = replace(self, hidden_TD=hidden_TD, before_TD=before_TD, _along={})
         return self._along[rows]
 

@@ -70,7 +70,7 @@ class Stand:
             return output
         self.drafting.observe(output, len(earlier))
         self.drafting.propose(self.tokens, self.gamma, self.uniforms.draft)
-        return replace(output.along((-1,)), logits_TV=None, first=len(earlier) - 1)
+        return replace(output.along((len(output.hidden_TD) - 1,)), logits_TV=None, first=len(earlier) - 1)
 
     def propose(self) -> Proposal | LaidOut:
         """The drafter's proposal, as if the last token had just come out."""

@@ -46,25 +46,24 @@ class KVCache:
     Attention slides: a position sees itself and the `context - 1` before it.
     """
 
-    keys: list[Tensor]
-    values: list[Tensor]
+    stored: Tensor  # keys and values of every layer [2, layers, 1, K, S, E]
     cos: Tensor
     sin: Tensor
     context: int
     length: int = 0
+    keys: list[Tensor] = field(init=False)
+    values: list[Tensor] = field(init=False)
     _masks: dict[tuple, Tensor] = field(default_factory=dict)
+    _branches: dict[tuple, tuple[Tensor, Tensor]] = field(default_factory=dict)
+
+    def __post_init__(self):
+        self.keys, self.values = list(self.stored[0]), list(self.stored[1])
 
     @classmethod
     def allocate(cls, *, layers: int, kv_heads: int, cos: Tensor, sin: Tensor, context: int) -> "KVCache":
         """Room for as many positions as the angle tables cos and sin [S, E] have rows."""
-        shape = (1, kv_heads, *cos.shape)
-        return cls(
-            keys=[torch.zeros(shape, device=cos.device, dtype=cos.dtype) for _ in range(layers)],
-            values=[torch.zeros(shape, device=cos.device, dtype=cos.dtype) for _ in range(layers)],
-            cos=cos,
-            sin=sin,
-            context=context,
-        )
+        stored = torch.zeros((2, layers, 1, kv_heads, *cos.shape), device=cos.device, dtype=cos.dtype)
+        return cls(stored=stored, cos=cos, sin=sin, context=context)
 
     @property
     def capacity(self) -> int:
@@ -78,9 +77,8 @@ class KVCache:
         """Of the last `nodes` positions, which hold a tree, only those of `path` stay, as the text's next ones."""
         first = self.length - nodes
         if list(path) != list(range(len(path))):
-            rows = torch.tensor(path, device=self.cos.device) + first
-            for stored in (*self.keys, *self.values):
-                stored[:, :, first : first + len(path)] = stored.index_select(2, rows)
+            rows = torch.tensor([first + node for node in path], device=self.cos.device)
+            self.stored[..., first : first + len(path), :] = self.stored.index_select(-2, rows)
         self.length = first + len(path)
 
     def beside(self, tree: Tree, known: int = 0) -> "Branches":
@@ -134,19 +132,26 @@ class Branches:
         text = cache.length - self.known + line  # positions before the tree
         _, stop = cache._room(count)
         start = max(0, text - line - cache.context + 1)
-        depths = self.tree.depths[self.known :]
-        places = [*range(text - line, text), *(text - 1 + depth for depth in depths)]
-        key = (self.tree, self.known, line, text - start)
-        if key not in cache._masks:
-            cache._masks[key] = tree_mask(self.tree, count, text - start, cache.context).to(cache.cos.device)
+        mask_TS, ahead_T = self._shape(count, line, text - start)
+        places_T = ahead_T + text
         return Attended(
-            cos_TE=cache.cos[places],
-            sin_TE=cache.sin[places],
-            mask_TS=cache._masks[key],
+            cos_TE=cache.cos.index_select(0, places_T),
+            sin_TE=cache.sin.index_select(0, places_T),
+            mask_TS=mask_TS,
             cache=cache,
             start=start,
             stop=stop,
         )
+
+    def _shape(self, count: int, line: int, before: int) -> tuple[Tensor, Tensor]:
+        """The mask, and how many positions past the text each new one stands: the same for every such forward."""
+        known, key = self.cache._branches, (self.tree.parents, self.known, line, before)
+        if key not in known:
+            device = self.cache.cos.device
+            ahead = [*range(-line, 0), *(depth - 1 for depth in self.tree.depths[self.known :])]
+            mask_TS = tree_mask(self.tree, count, before, self.cache.context)
+            known[key] = mask_TS.to(device), torch.tensor(ahead, device=device)
+        return known[key]
 
 
 def tree_mask(tree: Tree, count: int, before: int, context: int) -> Tensor:

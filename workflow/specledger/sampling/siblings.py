@@ -1,42 +1,68 @@
 """Siblings of a tree: several proposals for one position, each with the q that it came from.
 
-Shapes: K siblings, V vocabulary.
+Shapes: K siblings, N nodes, V vocabulary.
 """
 
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Sequence
 
 import numpy as np
 
+from specledger.theory.trees import Tree
 
-def draw_siblings(probs_V: np.ndarray, uniforms_K: Sequence[float]) -> tuple[list[int], np.ndarray]:
-    """At most K different tokens drawn one after another, and the distribution [K, V] that each was drawn from.
 
-    Without replacement: what was drawn leaves q, and the rest is scaled to 1, so that a sibling is never one that
-    was rejected before it (Chen et al. 2024, Sequoia, arXiv 2402.12374, section 3.2). Fewer come out where q has
-    fewer symbols. The first is the one that `distributions.draw` draws.
+def draw_siblings(sums: Sequence[float], uniforms: Sequence[float]) -> list[int]:
+    """Different tokens drawn one after another without replacement; fewer than uniforms where q has fewer symbols.
+
+    What was drawn leaves q, and the rest is scaled to 1, so that a sibling is never one that was rejected before it
+    (Chen et al. 2024, Sequoia, arXiv 2402.12374, section 3.2). The first is the one that `distributions.draw` draws.
+
+    Args:
+        sums: running sums of q [V]; uniforms: one in [0, 1) for each sibling.
     """
-    rows_KV = np.empty((len(uniforms_K), len(probs_V)))
     tokens: list[int] = []
-    left_V = probs_V
-    for place, uniform in enumerate(uniforms_K):
-        if place:
-            left_V = left_V.copy()
-            left_V[tokens[-1]] = 0.0
-            total = left_V.sum()
-            if total <= 0.0:
+    taken: list[tuple[float, float]] = []  # where the mass of each drawn token begins, and how much it is
+    last = bisect_left(sums, sums[-1])
+    left = sums[-1]
+    for uniform in uniforms:
+        place = uniform * left
+        for begin, mass in taken:
+            if place < begin:
                 break
-            left_V /= total
-        rows_KV[place] = left_V
-        sums_V = np.cumsum(left_V)
-        token = np.searchsorted(sums_V, uniform * sums_V[-1], side="right")
-        tokens.append(int(min(token, np.searchsorted(sums_V, sums_V[-1]))))
-    return tokens, rows_KV[: len(tokens)]
+            place += mass
+        token = min(bisect_right(sums, place), last)
+        while token in tokens:  # a sum that rounds to the beginning of what is gone
+            token = _next_with_mass(sums, token)
+        if token > last:
+            break
+        begin = sums[token - 1] if token else 0.0
+        tokens.append(token)
+        insort(taken, (begin, sums[token] - begin))
+        left = sums[-1] - sum(mass for _, mass in taken)
+        if left <= 0.0:
+            break
+    return tokens
 
 
-def likeliest_siblings(probs_V: np.ndarray, count: int) -> tuple[list[int], np.ndarray]:
-    """The `count` likeliest tokens, each proposed as certain: rows [K, V] of one 1. Symbols without weight are none."""
+def _next_with_mass(sums: Sequence[float], token: int) -> int:
+    """The next token that has a probability; len(sums) where there is none."""
+    return bisect_right(sums, sums[token]) if token < len(sums) else len(sums)
+
+
+def rows_of(tree: Tree, parent_probs_NV: np.ndarray, tokens_N: np.ndarray) -> np.ndarray:
+    """The distribution that each node was drawn from [N, V]: its parent's q without the siblings drawn before it.
+
+    `parent_probs_NV`, the q after each node's parent, is written over.
+    """
+    nodes, siblings = tree.earlier
+    if nodes:
+        parent_probs_NV[nodes, tokens_N[list(siblings)]] = 0.0
+        later = sorted(set(nodes))
+        parent_probs_NV[later] /= parent_probs_NV[later].sum(axis=1, keepdims=True)
+    return parent_probs_NV
+
+
+def likeliest_siblings(probs_V: np.ndarray, count: int) -> list[int]:
+    """The `count` likeliest tokens, in order; symbols without weight are none."""
     order = np.argsort(-probs_V, kind="stable")[:count]
-    tokens = [int(token) for token in order if probs_V[token] > 0]
-    rows_KV = np.zeros((len(tokens), len(probs_V)))
-    rows_KV[np.arange(len(tokens)), tokens] = 1.0
-    return tokens, rows_KV
+    return [int(token) for token in order if probs_V[token] > 0]

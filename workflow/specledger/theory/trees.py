@@ -63,6 +63,16 @@ class Tree:
         return tuple(self.children[parent].index(node) for node, parent in enumerate(self.parents))
 
     @cached_property
+    def earlier(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Every pair of a node and a sibling before it, as two rows of numbers."""
+        pairs = [
+            (node, sibling)
+            for node, parent in enumerate(self.parents)
+            for sibling in self.children[parent][: self.ranks[node]]
+        ]
+        return tuple(node for node, _ in pairs), tuple(sibling for _, sibling in pairs)
+
+    @cached_property
     def is_chain(self) -> bool:
         return self.parents == tuple(range(ROOT, len(self.parents) - 1))
 
