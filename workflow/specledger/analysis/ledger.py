@@ -16,7 +16,7 @@ LEDGER_COLUMNS = (
     "engine context_rule drafter gamma tree_nodes temperature lossless target_forwards draft_forwards tokens "
     "alpha alpha_lo alpha_hi tokens_per_round tokens_per_round_lo tokens_per_round_hi wall_s wall_s_lo wall_s_hi "
     "speedup speedup_lo speedup_hi speedup_method speedup_vs_recompute speedup_vs_recompute_lo "
-    "speedup_vs_recompute_hi c eq1 theorem38 cost_model v overhead cost_model_overhead proposals seeds repeats"
+    "speedup_vs_recompute_hi c eq1 theorem38 cost_model v overhead cost_model_overhead proposals tv seeds repeats"
 ).split()
 
 
@@ -120,11 +120,14 @@ def _ledger_row(
     return row | _theory(row, plain_overhead)
 
 
-def ledger_table(by_seed: pd.DataFrame, texts: pd.DataFrame, agreement: pd.DataFrame) -> pd.DataFrame:
+def ledger_table(
+    by_seed: pd.DataFrame, texts: pd.DataFrame, agreement: pd.DataFrame, typical: pd.DataFrame
+) -> pd.DataFrame:
     """One row per engine, drafter and gamma, beside the theory.
 
     Args:
         agreement: as `engines.agreement_table` gives it: what writes other texts than its reference is not lossless.
+        typical: as `systems.typical_table` gives it: the TV from p that a lossy acceptance costs a token.
 
     Means and 95% t intervals over seeds; of speed-ups the median of all pairs and its bootstrap interval.
     """
@@ -136,4 +139,5 @@ def ledger_table(by_seed: pd.DataFrame, texts: pd.DataFrame, agreement: pd.DataF
         _ledger_row(key, group, by_method[key], plain[key[0], key[-1]], (key[0], *key[2:4]) in parted)
         for key, group in by_seed.groupby(METHOD, sort=True)
     ]
-    return ordered(pd.DataFrame(rows)[LEDGER_COLUMNS], METHOD)
+    table = pd.DataFrame(rows).merge(typical[["drafter", "gamma", "tv"]], on=["drafter", "gamma"], how="left")
+    return ordered(table[LEDGER_COLUMNS], METHOD)

@@ -100,8 +100,8 @@ def time_tables(
     observed: raw.RawSweep, rule: raw.RawRule, texts: pd.DataFrame, by_seed: pd.DataFrame
 ) -> dict[str, pd.DataFrame]:
     """Everything that the clock says, and what was to be expected of it."""
-    agreement = engines.agreement_table(observed.agreement)
-    rows = ledger.ledger_table(by_seed, texts, agreement)
+    agreement, typical = engines.agreement_table(observed.agreement), systems.typical_table(rule.typical)
+    rows = ledger.ledger_table(by_seed, texts, agreement, typical)
     priced = costs.costs_of(observed.forwards)
     model = cost_model_table(rows, priced, rule.plain_texts, rule.rounds_apart)
     return {
@@ -114,6 +114,7 @@ def time_tables(
         "noise": noise.noise_table(observed.runs),
         "engines": engines.engines_table(observed.engines),
         "agreement": agreement,
+        "typical": typical,
     }
 
 
@@ -141,7 +142,6 @@ def build(observed: raw.Raw, margin: float, distance: float | None) -> tuple[dic
         "differences": differences_table(observed.training, margin),
         "heads": heads.heads_table(observed.heads.training, observed.training),
         "ranks": trees.ranks_table(observed.heads.ranks),
-        "typical": systems.typical_table(observed.rule.typical),
     }
     tables["trees"] = trees.trees_table(tables["ledger"], texts, observed.heads.shapes)
     shared = {key: tables[key] for key in ("acceptance", "prefix", "greedy")} | {"training": observed.training}
