@@ -21,6 +21,18 @@ CASES = {
     "unknown drafter": ({"sweep": {"gammas": {"medusa": [1]}}}, ["sweep.gammas.medusa", "draft, ngram, mtp"]),
     "missing device": ({"device": "cuda:99"}, ["device", "cuda:99", "allowed: auto, cpu"]),
     "1e-5 is text": (TARGET_LR, ["training.target.learning_rate", "1e-5", "1.0e-5"]),
+    "unknown drafter of trees": (
+        {"sweep": {"trees": {"foo": [8]}}},
+        ["sweep.trees.foo", "unknown key", "medusa1_typical"],
+    ),
+    "a tree of one node": ({"sweep": {"trees": {"ngram": [1]}}}, ["sweep.trees.ngram[0]", "1", "from 2 to 256"]),
+    "deeper than a head": ({"sweep": {"gammas": {"mtp2": [3]}}}, ["sweep.gammas.mtp2[0]", "3", "from 1 to 2"]),
+    "trees without their engine": ({"sweep": {"engines": ["recompute"]}}, ["sweep.engines", "must hold cached"]),
+    "warm-up of a head": (
+        {"training": {"heads": {"warmup_steps": 8}}},
+        ["training.heads.warmup_steps", "8", "less than steps.mtp2 = 8"],
+    ),
+    "steps of no head": ({"training": {"heads": {"steps": {"mtp3": 8}}}}, ["training.heads.steps.mtp3", "unknown key"]),
     "unknown key": ({"sweep": {"token": 5}}, ["sweep.token", "unknown key", "tokens"]),
 }
 

@@ -42,6 +42,20 @@ BAD = [
     ("sweep/gammas/mtp", [2], ["sweep.gammas.mtp[0]", "2", "must be 1", "depth"]),
     ("sweep/gammas/medusa", [1], ["sweep.gammas.medusa", "unknown key", "draft, ngram, mtp"]),
     ("sweep/gammas/mtp", MISSING, ["sweep.gammas.mtp", "missing"]),
+    ("sweep/gammas/mtp2", [3], ["sweep.gammas.mtp2[0]", "3", "from 1 to 2", "the depth of mtp2 is 2"]),
+    ("sweep/gammas/parallel", [1, 4], ["sweep.gammas.parallel[1]", "4", "from 1 to 3", "the depth of parallel is 3"]),
+    ("sweep/gammas/eagle", [64], ["sweep.gammas.eagle[0]", "64", "from 1 to 63", "model.context 64"]),
+    ("sweep/gammas/medusa1", None, ["sweep.gammas.medusa1", "null", "[] leaves the drafter out"]),
+    ("sweep/trees/ngram", [1], ["sweep.trees.ngram[0]", "1", "from 2 to 256"]),
+    ("sweep/trees/ngram", [8, 257], ["sweep.trees.ngram[1]", "257", "from 2 to 256"]),
+    ("sweep/trees/ngram", [8, 8], ["sweep.trees.ngram", "twice"]),
+    ("sweep/trees/eagle", 8, ["sweep.trees.eagle", "8", "numbers of nodes", "[] leaves the trees out"]),
+    ("sweep/trees/foo", [8], ["sweep.trees.foo", "unknown key", "draft, ngram, mtp"]),
+    ("sweep/trees/mtp2", [8], ["sweep.trees.mtp2", "unknown key", "medusa1_typical"]),  # its modules draft a chain
+    ("sweep/trees", MISSING, ["sweep.trees", "missing"]),
+    ("trees/texts", 0, ["trees.texts", "0", "from 1 to 1000000"]),
+    ("trees/tokens", 1, ["trees.tokens", "1", "at least 2"]),
+    ("sweep/engines", ["recompute", "compiled"], ["sweep.engines", "must hold cached", "sweep.gammas.mtp2"]),
     ("sweep/engines", ["turbo"], ["sweep.engines[0]", "turbo", "recompute, cached"]),
     ("sweep/engines", [], ["sweep.engines", "must not be empty"]),
     ("sweep/engines", ["cached", "cached"], ["sweep.engines", "twice"]),
@@ -76,6 +90,10 @@ BAD = [
     ("training/draft/warmup_steps", 5000, ["training.draft.warmup_steps", "5000", "less than steps"]),
     ("training/heads/warmup_steps", 500, ["training.heads.warmup_steps", "500", "less than steps.medusa2 = 500"]),
     ("training/heads/steps/mtp3", 5, ["training.heads.steps.mtp3", "unknown key", "mtp2, mtp4, parallel"]),
+    ("training/heads/warmup_steps", 600, ["training.heads.warmup_steps", "600", "less than steps.medusa2 = 500"]),
+    ("training/heads/steps/eagle", MISSING, ["training.heads.steps.eagle", "missing"]),
+    ("training/heads/steps", 100, ["training.heads.steps", "100", "mtp2, mtp4, parallel"]),
+    ("training/heads", MISSING, ["training.heads", "missing"]),
     ("training/heads/steps/eagle", 0, ["training.heads.steps.eagle", "0", "at least 1"]),
     ("training/heads/trunk_learning_rate_fraction", 0, ["trunk_learning_rate_fraction", "0", "above 0"]),
     ("training/draft/checkpoint", "first", ["training.draft.checkpoint", "first", "last, best"]),
@@ -121,6 +139,26 @@ def test_a_bad_value_is_refused_in_one_line(path, value, words):
         assert word in message, f"{word!r} is not in {message!r}"
 
 
+def test_without_the_engine_of_trees_they_are_to_be_left_out():
+    config = edited("sweep/engines", ["recompute"])
+    config["sweep"]["gammas"] |= {name: [] for name in (*drafters.HEADS, "mtp_chained")}
+    with pytest.raises(
+        UserError, match=r"must hold cached, the engine of sweep\.trees\.ngram \(\[\] leaves that out\)"
+    ):
+        configuration.validate(config)
+    config["sweep"]["trees"] = {name: [] for name in config["sweep"]["trees"]}
+    configuration.validate(config)
+
+
+@pytest.mark.parametrize("kind", ["gammas", "trees"])
+def test_an_empty_list_leaves_a_drafter_out(kind):
+    config = edited(f"sweep/{kind}/eagle", [])
+    configuration.validate(config)
+    name = "eagle" if kind == "gammas" else "eagle_tree"
+    assert drafters.methods(study()).keys() - drafters.methods(config).keys() == {name}
+    assert "eagle" in drafters.heads_of(config)  # the other list still names it
+
+
 @pytest.mark.parametrize("name", ["config.yaml", "quick.yaml"])
 def test_the_configurations_that_are_shipped_are_good(name):
     config = study()
@@ -138,10 +176,10 @@ def lay_over(below: dict, above: dict) -> None:
 
 STAGES = [("corpus", None), ("train", "plain"), ("train", "mtp"), ("train", "draft"), ("ngram", None)]
 STAGES += [("head", name) for name in drafters.HEADS]
-STAGES += [(stage, None) for stage in ("checks", "acceptance", "sequences", "controls", "sweep", "analysis", "report")]
+STAGES += [(stage, None) for stage in (*stages.MEASURING, "analysis", "figures", "report")]
 ALL = {model or stage for stage, model in STAGES}
 HEADS = set(drafters.HEADS)
-MEASURED = {"checks", "acceptance", "sequences", "controls", "sweep"}
+MEASURED = {"trees", "checks", "acceptance", "sequences", "controls", "sweep"}
 
 TOUCHES = [
     ("seeds", [1], {"analysis"}),
@@ -163,10 +201,21 @@ TOUCHES = [
     ("training/heads/batch", 16, HEADS),
     ("training/heads/trunk_learning_rate_fraction", 0.2, {"parallel", "medusa2"}),
     ("ngram/order", 4, {"ngram"}),
-    ("sampling/temperature", 0.7, {"acceptance", "sweep"}),
+    ("sampling/temperature", 0.7, {"trees", "acceptance", "sweep"}),
     ("checks/greedy_tokens", 40, {"checks"}),
     ("acceptance/draws", 100_000, {"acceptance"}),
     ("sweep/gammas/draft", [1, 2], {"checks", "sweep"}),
+    ("sweep/gammas/draft_dynamic", [5], {"checks", "acceptance", "sweep"}),
+    ("sweep/gammas/eagle", [3], {"checks", "acceptance", "sweep"}),
+    ("sweep/gammas/eagle", [], {"checks", "acceptance", "sequences", "sweep"}),
+    ("sweep/gammas/mtp2", [], {"checks", "acceptance", "sequences", "sweep", "analysis"}),  # and so no head mtp2
+    ("sweep/trees/eagle", [4, 8], {"trees", "checks", "acceptance", "sweep"}),
+    ("sweep/trees/eagle", [], {"trees", "checks", "acceptance", "sequences", "sweep"}),
+    ("sweep/trees/medusa1_typical", [8], {"trees", "checks", "acceptance", "sweep"}),
+    ("sweep/trees/medusa1_typical", [], {"trees", "checks", "acceptance", "sweep"}),  # lossy, in no exact law
+    ("sweep/trees", {}, {"trees", "checks", "acceptance", "sequences", "sweep", "analysis"}),
+    ("trees/tokens", 300, {"trees"}),
+    ("drafting/threshold", 0.5, {"checks", "acceptance", "sequences", "sweep"}),
     ("sweep/engines", ["cached"], {"checks", "sequences", "sweep"}),
     ("acceptance/contexts", 100, {"acceptance"}),
     ("sequences/texts", 100, {"sequences"}),
@@ -184,7 +233,9 @@ def slices(config: dict) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize(("path", "value", "stages"), TOUCHES, ids=[path for path, _, _ in TOUCHES])
+@pytest.mark.parametrize(
+    ("path", "value", "stages"), TOUCHES, ids=[f"{path}={value!r:.20}" for path, value, _ in TOUCHES]
+)
 def test_an_edit_touches_the_slices_of_its_stages_and_no_other(path, value, stages):
     before, after = slices(study()), slices(edited(path, value))
     assert {name for name in ALL if before[name] != after[name]} == stages | {"report"}

@@ -7,7 +7,7 @@ from pathlib import Path
 import yaml
 from jsonschema import Draft202012Validator
 
-from specledger.foundation.drafters import DEPTHS, EAGER
+from specledger.foundation.drafters import DEPTHS, EAGER, goes_on_from_caches
 from specledger.foundation.errors import UserError
 
 SCHEMA = Path(__file__).resolve().parents[2] / "schemas" / "config.schema.yaml"
@@ -78,7 +78,7 @@ def validate(config: dict) -> None:
     _check_seeds(config)
     _check_models(config["model"])
     _check_training(config["training"])
-    _check_engines(config["sweep"]["engines"])
+    _check_engines(config["sweep"])
     _check_gammas(config)
     _check_lookup(config["drafting"])
     _check_checks(config)
@@ -115,17 +115,20 @@ def _check_training(training: dict) -> None:
         steps, warmup = training[name]["steps"], training[name]["warmup_steps"]
         if warmup >= steps:
             refuse(f"training.{name}.warmup_steps", warmup, f"must be less than steps = {steps}")
-    warmup, fewest = (
-        training["heads"]["warmup_steps"],
-        min(training["heads"]["steps"].items(), key=lambda item: item[1]),
-    )
-    if warmup >= fewest[1]:
-        refuse("training.heads.warmup_steps", warmup, f"must be less than steps.{fewest[0]} = {fewest[1]}")
+    warmup, steps = training["heads"]["warmup_steps"], training["heads"]["steps"]
+    fewest = min(steps, key=steps.get)
+    if warmup >= steps[fewest]:
+        refuse("training.heads.warmup_steps", warmup, f"must be less than steps.{fewest} = {steps[fewest]}")
 
 
-def _check_engines(engines: list[str]) -> None:
+def _check_engines(sweep: dict) -> None:
+    engines = sweep["engines"]
     if not set(engines) & set(EAGER):
         refuse("sweep.engines", engines, f"must hold {' or '.join(EAGER)}, which the checks are made with")
+    heads = [f"sweep.gammas.{name}" for name, found in sweep["gammas"].items() if found and goes_on_from_caches(name)]
+    trees = [f"sweep.trees.{name}" for name, found in sweep["trees"].items() if found]
+    if "cached" not in engines and (heads or trees):
+        refuse("sweep.engines", engines, f"must hold cached, the engine of {(heads + trees)[0]} ([] leaves that out)")
 
 
 def _check_lookup(drafting: dict) -> None:
@@ -143,8 +146,6 @@ def _check_gammas(config: dict) -> None:
             if not 1 <= gamma <= limit:
                 must = f"must be {limit}" if limit == 1 else f"must be a whole number from 1 to {limit}"
                 refuse(f"sweep.gammas.{drafter}[{index}]", gamma, f"{must} ({why})")
-    if any(config["sweep"]["trees"].values()) and "cached" not in config["sweep"]["engines"]:
-        refuse("sweep.engines", config["sweep"]["engines"], "must hold cached, which sweep.trees are verified with")
 
 
 def _check_checks(config: dict) -> None:
