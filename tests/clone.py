@@ -14,7 +14,10 @@ from specledger.foundation.drafters import HEADS
 ROOT = Path(__file__).resolve().parents[1]
 PARTS = ("Snakefile", "config", "profiles", "workflow")
 
-# A complete study in a minute: everything is there, and small.
+# A complete study in a minute: everything is there, and small. Of the heads one that drafts a chain and one that grows
+# trees; test_growing.py plays with every one, and PLANNED is for plans, which run nothing.
+STUDY = yaml.safe_load((ROOT / "config" / "config.yaml").read_text(encoding="utf-8"))
+HEAD_DRAFTERS, TREE_DRAFTERS = (*HEADS, "mtp_chained"), tuple(STUDY["sweep"]["trees"])
 TINY = {
     "study": "tiny",
     "seeds": [1, 2],
@@ -36,11 +39,21 @@ TINY = {
     "sequences": {"texts": 20, "samplings": [{"temperature": 1.0, "top_k": None, "top_p": None}]},
     "controls": {"draws": 2000, "texts": 5, "repeats": 5, "repeat_draws": 1000},
     "sweep": {
-        "gammas": {"draft": [1, 2], "ngram": [2], "mtp": [1], "lookup": [2], "draft_dynamic": [2]},
+        "gammas": {
+            **{name: [] for name in HEAD_DRAFTERS},
+            "draft": [1, 2],
+            "ngram": [2],
+            "mtp": [1],
+            "lookup": [2],
+            "draft_dynamic": [2],
+            "mtp2": [2],
+        },
+        "trees": {**{name: [] for name in TREE_DRAFTERS}, "ngram": [4], "medusa1": [4], "medusa1_typical": [4]},
         "tokens": 24,
         "repeats": 2,
         "warmup_tokens": 4,
     },
+    "trees": {"texts": 1, "tokens": 24},
 }
 
 
@@ -64,9 +77,15 @@ def merged(base: dict, changes: dict) -> dict:
     return result
 
 
-def write_config(path: Path, changes: dict | None = None) -> Path:
-    path.write_text(yaml.safe_dump(merged(TINY, changes or {}), sort_keys=False), encoding="utf-8")
+def write_config(path: Path, changes: dict | None = None, base: dict = TINY) -> Path:
+    path.write_text(yaml.safe_dump(merged(base, changes or {}), sort_keys=False), encoding="utf-8")
     return path
+
+
+PLANNED = merged(
+    TINY,
+    {"sweep": {"gammas": {name: [2] for name in HEAD_DRAFTERS}, "trees": {name: [4] for name in TREE_DRAFTERS}}},
+)
 
 
 TO_THE_END = partial(subprocess.run, timeout=600)

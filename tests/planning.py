@@ -8,7 +8,7 @@ import os
 from contextlib import contextmanager
 from pathlib import Path
 
-from clone import copy_checkout, write_config
+from clone import PLANNED, copy_checkout, write_config
 from small import play
 from snakemake.api import SnakemakeApi
 from snakemake.settings.types import (
@@ -51,8 +51,13 @@ class Planned:
         """A new checkout, with nothing done yet."""
         corpus, checkout = folder / "my play.txt", copy_checkout(folder / "a clone")
         corpus.write_text(play(20_000), encoding="utf-8")
-        write_config(checkout / "tiny.yaml")
-        return cls(checkout, corpus)
+        made = cls(checkout, corpus)
+        made.written("tiny.yaml")
+        return made
+
+    def written(self, name: str, changes: dict | None = None) -> Path:
+        """A configuration in which every head and every tree has a part, with `changes` laid over it."""
+        return write_config(self.checkout / name, changes, PLANNED)
 
     def jobs(
         self, *, config=None, corpus=None, executor="dryrun", cores=2, targets=(), forced=(), forceall=False

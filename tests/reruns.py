@@ -6,18 +6,13 @@ A new key of config.yaml needs a row there and a line in EDITS; test_reruns.py c
 import fnmatch
 import re
 
-import yaml
-from clone import ROOT, TINY, merged
-from specledger.foundation.drafters import HEADS as ALL_HEADS
-from specledger.foundation.drafters import heads_of, trees_of
+from clone import ROOT, STUDY
+from specledger.foundation.drafters import HEADS
 
 README = (ROOT / "config" / "README.md").read_text(encoding="utf-8")
-STUDY = yaml.safe_load((ROOT / "config" / "config.yaml").read_text(encoding="utf-8"))
 MODELS = ("plain", "mtp", "draft")
-HEADS = tuple(heads_of(merged(STUDY, TINY)))  # those that the tiny study trains
-TREES = ("trees",) if trees_of(merged(STUDY, TINY)) else ()  # the stage that shapes them
 BRANCHING = ("checks", "acceptance", "sweep")  # those that read the shapes
-EACH_SEED = ("checks", "acceptance", "sequences", "sweep", *TREES)
+EACH_SEED = ("trees", "checks", "acceptance", "sequences", "sweep")
 MEASURED = (*EACH_SEED, "controls")
 REPORT = ("page", "paper")
 WORDS = {"nothing": (), "everything": ("corpus",), "models": MODELS, "heads": HEADS, "measured": MEASURED}
@@ -27,10 +22,10 @@ FOLLOWS = {
     "plain": ("checks", "tables"),
     "mtp": (*HEADS, *MEASURED),
     **dict.fromkeys(HEADS, MEASURED),
-    "medusa1": ("medusa2", *MEASURED) if "medusa2" in HEADS else MEASURED,
+    "medusa1": ("medusa2", *MEASURED),
     "draft": MEASURED,
     **dict.fromkeys(MEASURED, ("tables",)),
-    **dict.fromkeys(TREES, (*BRANCHING, "tables")),
+    "trees": (*BRANCHING, "tables"),
     "tables": ("figures", *REPORT),
     "figures": REPORT,
 }
@@ -53,7 +48,7 @@ EDITS = {
     "model.context": 65,
     **{f"model.target.{key}": value for key, value in zip(SIZES, (3, 64, 8, 1), strict=True)},
     **{f"model.draft.{key}": value for key, value in zip(SIZES, (2, 32, 8, 1), strict=True)},
-    **{f"training.heads.steps.{head}": 9 for head in ("mtp2", "mtp4", "parallel", "medusa1", "medusa2", "eagle")},
+    **{f"training.heads.steps.{head}": 9 for head in HEADS},
     "training.heads.trunk_learning_rate_fraction": 0.2,
     **{
         f"training.{model}.{key}": value
@@ -112,10 +107,7 @@ EDITS = {
     "sweep.gammas.medusa1": [3],
     "sweep.gammas.medusa2": [3],
     "sweep.gammas.eagle": [3],
-    **{
-        f"sweep.trees.{drafter}": [5]
-        for drafter in "ngram draft mtp mtp_chained parallel medusa1 medusa1_typical medusa2 eagle".split()
-    },
+    **{f"sweep.trees.{drafter}": [5] for drafter in STUDY["sweep"]["trees"]},
     "trees.texts": 1,
     "trees.tokens": 30,
     "sweep.engines": ["cached"],
@@ -177,7 +169,7 @@ def with_what_follows(found: set[str]) -> set[str]:
 
 def jobs_of(cell: str, seeds=(1, 2), only: int | None = None, follows=(), closed=True) -> set[tuple]:
     """The jobs of a row and, if `closed`, all that follow; `only` is the one seed that it speaks of."""
-    found, named = set(), (kinds(cell) | set(follows)) - (set(ALL_HEADS) - set(HEADS))
+    found, named = set(), kinds(cell) | set(follows)
     for kind in with_what_follows(named) if closed else named:
         rule, model = ("train", kind) if kind in MODELS else ("head", kind) if kind in HEADS else (kind, None)
         each = seeds if kind in (*MODELS, *HEADS, *EACH_SEED) else seeds[:1] if kind == "controls" else (None,)

@@ -228,7 +228,7 @@ def test_auto_is_refused_where_jobs_run_elsewhere(tmp_path):
     """Without cores, but with nodes, as with each executor of a cluster; the machine that asks has no say."""
     pytest.importorskip("snakemake_executor_plugin_slurm")
     study = Planned.in_folder(tmp_path)
-    config = write_config(study.checkout / "auto.yaml", {"device": "auto"})
+    config = study.written("auto.yaml", {"device": "auto"})
     ask = ("--workflow-profile", "profiles/slurm", "--dry-run", "--configfile", config)
     done = snakemake(study.checkout, *ask, corpus=study.corpus)
     said = [line for line in done.stderr.splitlines() if line.startswith("specledger: ")]

@@ -12,7 +12,7 @@ import pytest
 from specledger.commands.run import STAGES
 from specledger.foundation import fingerprint
 
-MEASURING = {"checks", "acceptance", "sequences", "controls", "sweep"}
+MEASURING = {"trees", "checks", "acceptance", "sequences", "controls", "sweep"}
 DECODING = {"train", "train-head", *MEASURING}
 
 

@@ -15,7 +15,7 @@ def trained(tmp_path_factory):
     folder = tmp_path_factory.mktemp("heads")
     corpus, checkout = folder / "play.txt", copy_checkout(folder / "a clone")
     corpus.write_text(play(20_000), encoding="utf-8")
-    write_config(checkout / "tiny.yaml")
+    write_config(checkout / "tiny.yaml", {"sweep": {"gammas": {"medusa2": [2], "eagle": [2]}}})
     asked = [f"results/tiny/heads/{head}/2/heads.safetensors" for head in ("medusa2", "eagle")]
     done = snakemake(checkout, *asked, "--cores", "2", "--configfile", "tiny.yaml", corpus=corpus)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -8,9 +8,9 @@ from collections import defaultdict
 
 import pytest
 import yaml
-from clone import TINY, write_config
+from clone import HEAD_DRAFTERS, PLANNED, TREE_DRAFTERS
 from planning import Planned
-from reruns import ALL_HEADS, EDITS, FOLLOWS, KEYS, ONE_VALUE, OTHER, REPORT, STUDY, jobs_of, kinds, leaves, row_of
+from reruns import EDITS, FOLLOWS, KEYS, ONE_VALUE, OTHER, REPORT, STUDY, jobs_of, kinds, leaves, row_of
 from small import play
 from specledger.commands.run import STAGES
 from specledger.foundation import fingerprint
@@ -47,7 +47,7 @@ def edit(study):
 
 def changed(study, changes: dict):
     """A configuration with `changes` laid over that of the study."""
-    return write_config(study.checkout / "edited.yaml", changes)
+    return study.written("edited.yaml", changes)
 
 
 def more(text: str) -> str:
@@ -65,7 +65,7 @@ def test_each_key_has_a_row_and_an_edit():
     for pattern in KEYS:
         assert any(fnmatch.fnmatch(key, pattern) for key in keys), f"config/README.md explains {pattern}, no key"
     for cell in (*map(row_of, keys), *OTHER.values()):
-        assert kinds(cell) <= {"corpus", *FOLLOWS, *REPORT, *ALL_HEADS}, cell
+        assert kinds(cell) <= {"corpus", *FOLLOWS, *REPORT}, cell
 
 
 @pytest.mark.parametrize("key", [key for key in EDITS if key != "seeds"])
@@ -82,7 +82,7 @@ def test_an_edit_of_a_key_runs_exactly_what_its_row_says(key, study):
 
 
 def of_words_in_a_configuration(study, edit):
-    turned = {key: TINY[key] for key in reversed(TINY)}
+    turned = {key: PLANNED[key] for key in reversed(PLANNED)}
     text = yaml.safe_dump({**turned, "sampling": {"temperature": 1}}, sort_keys=False)
     config = study.checkout / "edited.yaml"
     config.write_text("# a comment\n" + text.replace("study: tiny", "study: 'tiny'"))
@@ -157,13 +157,28 @@ def of_copied_results_and_another_text(study, _edit):
 
 
 def of_a_swap(study, _edit):
-    target = TINY["training"]["target"]
+    target = PLANNED["training"]["target"]
     swapped = {"batch": target["warmup_steps"], "warmup_steps": target["batch"]}
     return study.jobs(config=changed(study, {"training": {"target": swapped}}))
 
 
 def of_compiled(study, _edit):
     return study.jobs(config=changed(study, {"sweep": {"engines": ["recompute", "cached"]}}))
+
+
+def of_a_sweep(**changes):
+    return lambda study, _edit: study.jobs(config=changed(study, {"sweep": changes}))
+
+
+def of_a_first_head(study, _edit):
+    """A finished study that has neither heads nor trees, and then a drafter that needs two heads."""
+    none = {"gammas": {name: [] for name in HEAD_DRAFTERS}, "trees": {name: [] for name in TREE_DRAFTERS}}
+    without = Planned.in_folder(study.checkout.parent / "without heads")
+    without.config = without.written("without.yaml", {"sweep": none})
+    without.finish()
+    assert without.jobs() == {} and not {"head", "trees"} & {rule for rule, _ in without.params}
+    none["trees"]["medusa2"] = [4]
+    return without.jobs(config=without.written("with.yaml", {"sweep": none}))
 
 
 def of_seeds(*seeds):
@@ -219,6 +234,11 @@ ROWS = {
     "the same, and another text": (of_copied_results_and_another_text, {}),
     "two values that change places": (of_a_swap, {"follows": REPORT}),
     "the engine compiled": (of_compiled, {"follows": REPORT}),
+    "the trees of one drafter": (of_a_sweep(trees={"draft": []}), {"follows": REPORT}),
+    "all trees left out": (of_a_sweep(trees={name: [] for name in TREE_DRAFTERS}), {"follows": REPORT}),
+    "chains of a head": (of_a_sweep(gammas={"medusa1": []}), {"follows": REPORT}),
+    "a head left out": (of_a_sweep(gammas={"eagle": []}, trees={"eagle": []}), {"follows": REPORT}),
+    "a head used": (of_a_first_head, {"follows": REPORT}),
     "a seed added": (of_seeds(1, 2, 3), {"seeds": (1, 2, 3), "only": 3}),
     "the last seed removed": (of_seeds(1), {}),
     "another first seed": (of_seeds(2, 1), {"seeds": (2, 1)}),
@@ -238,8 +258,9 @@ ROWS = {
     "logic of training/loop.py": (of_files(f"{PACKAGE}/training/loop.py"), {}),
     "logic of training/medusa.py": (of_files(f"{PACKAGE}/training/medusa.py"), {}),
     "logic of models/ngram.py": (of_files(f"{PACKAGE}/models/ngram.py"), {}),
+    "logic of experiments/shapes.py": (of_files(f"{PACKAGE}/experiments/shapes.py"), {}),
     "logic of sampling": (of_files(f"{PACKAGE}/sampling/verify.py"), {}),
-    "logic of experiments": (of_files(f"{PACKAGE}/experiments/forward_costs.py"), {}),
+    "logic of experiments/forward_costs.py": (of_files(f"{PACKAGE}/experiments/forward_costs.py"), {}),
     "logic of analysis": (of_files(f"{PACKAGE}/analysis/ledger.py"), {}),
     "logic of reporting": (of_files(f"{PACKAGE}/reporting/drawing_ledger.py"), {}),
     "the weights of one draft model": (of_another_draft_model, {"only": 2}),

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from clone import ROOT, write_config
+from clone import ROOT
 from planning import Planned
 from reruns import FOLLOWS, HEADS, MODELS, jobs_of, with_what_follows
 
@@ -28,7 +28,8 @@ def before(kinds: set[str]) -> set[str]:
 
 
 def test_the_table_has_every_stage():
-    assert set(TARGETS) == {*"corpus models checks acceptance sequences controls sweep ledger figures report".split()}
+    names = "corpus models trees checks acceptance sequences controls sweep ledger figures report"
+    assert set(TARGETS) == set(names.split())
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -41,7 +42,7 @@ def test_forcing_a_stage_runs_it_and_what_follows(target, study):
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_stage_by_name_stops_there(target, study):
     """All is to be done, under another name of the study: exactly the stage and what it needs."""
-    config = write_config(study.checkout / "new.yaml", {"study": "new"})
+    config = study.written("new.yaml", {"study": "new"})
     needed = before(set(STAGES.get(target, [target])))
     only = 1 if target == "controls" else None  # with the models of the first seed
     found = set(study.jobs(config=config, targets={target}))

@@ -11,14 +11,15 @@ from functools import partial
 
 import pandas as pd
 import pytest
-from clone import TO_THE_END, copy_checkout, planned, snakemake, write_config
-from reruns import HEADS
+from clone import STUDY, TINY, TO_THE_END, copy_checkout, merged, planned, snakemake, write_config
 from small import play
+from specledger.foundation.drafters import heads_of
 
-EACH_SEED = ("checks", "acceptance", "sequences", "sweep")
+HEADS = heads_of(merged(STUDY, TINY))
+EACH_SEED = ("trees", "checks", "acceptance", "sequences", "sweep")
 TABLES = (
     "ledger time forwards acceptance prefix greedy seeds models oracle contexts p_values sequences controls "
-    "false_alarms rates independence gap differences"
+    "false_alarms rates independence gap differences heads ranks trees typical systems"
 ).split()
 
 
@@ -92,10 +93,12 @@ def test_tables_are_there(study):
     json.loads((study.results / "tables" / "summary.json").read_text())
     ledger = pd.read_csv(study.results / "tables" / "ledger.csv")
     methods = {("none", 0), ("draft", 1), ("draft", 2), ("ngram", 2), ("mtp", 1), ("lookup", 2), ("draft_dynamic", 2)}
+    on_caches = {("mtp2", 2), ("ngram_tree", 4), ("medusa1_tree", 4), ("medusa1_typical", 4)}
     assert set(ledger.engine) - {"compiled"} == {"recompute", "cached"}  # compiled: where there is a compiler
     for engine in set(ledger.engine):
         rows = ledger[ledger.engine == engine]
-        assert set(zip(rows.drafter, rows.gamma, strict=True)) == methods
+        assert set(zip(rows.drafter, rows.gamma, strict=True)) == methods | (on_caches if engine == "cached" else set())
+    assert set(ledger.drafter[~ledger.lossless & (ledger.context_rule == "sliding")]) == {"medusa1_typical"}
     assert (ledger.tokens == 24).all() and (ledger.seeds == 2).all() and (ledger.repeats == 2).all()
 
 
