@@ -5,15 +5,15 @@ import shutil
 from pathlib import Path
 
 import pytest
-from clone import write_config
 from planning import Planned
-from reruns import EACH_SEED, HEADS, MEASURED, REPORT, jobs_of
+from reruns import BRANCHING, EACH_SEED, HEADS, MEASURED, REPORT, jobs_of
 from specledger.analysis.adoption import recorded
 from specledger.analysis.provenance import mixed_lines, provenance, results_of, stale_beside, stale_lines
 from specledger.foundation.errors import UserError
 from specledger.foundation.records import certificate, hash_text, sum_of, weights_of
 
 SEEDS = [1, 2]
+ASKED = (*HEADS, "trees")
 STEPS = {"training": {"draft": {"steps": 13}}}
 
 
@@ -43,17 +43,18 @@ def expected_of(study) -> dict:
 
 
 def test_each_result_says_what_made_it(finished):
-    names = [made.name for made in results_of(finished.results, SEEDS, HEADS)]
-    assert names[:3] == ["corpus", "ngram", "models/plain/1"] and len(names) == 2 + 6 + 8 + 1 + 2 * len(HEADS)
+    names = [made.name for made in results_of(finished.results, SEEDS, ASKED)]
+    assert names[:3] == ["corpus", "ngram", "models/plain/1"]
+    assert len(names) == 2 + 6 + 2 * len(EACH_SEED) + 1 + 2 * len(HEADS)
     assert names.count("controls/1") == 1 and "controls/2" not in names
     assert stale_lines(finished.results, SEEDS, expected_of(finished)) == []
 
 
 @pytest.mark.parametrize("what", ["settings", "code"])
-@pytest.mark.parametrize("name", ["corpus", "ngram", "models/mtp/2", "sweep/1", "controls/1"])
+@pytest.mark.parametrize("name", "corpus ngram models/mtp/2 heads/eagle/1 trees/2 sweep/1 controls/1".split())
 def test_another_hash_is_named(what, name, copied):
     expected = expected_of(copied)
-    made = {made.name: made for made in results_of(copied.results, SEEDS, HEADS)}[name]
+    made = {made.name: made for made in results_of(copied.results, SEEDS, ASKED)}[name]
     record = json.loads(made.certificate.read_text())
     made.certificate.write_text(json.dumps({**record, f"{what}_hash": "0"}))
     assert stale_lines(copied.results, SEEDS, expected) == [f"{name}: made with other {what} than the study's"]
@@ -68,6 +69,7 @@ def test_another_hash_is_named(what, name, copied):
             [*(f"{stage}/2" for stage in EACH_SEED), *(f"heads/{head}/2" for head in HEADS)],
         ),
         ("models/plain/2/model.safetensors", ["checks/2"]),
+        ("heads/medusa1/1/heads.safetensors", ["heads/medusa2/1", *(f"{stage}/1" for stage in MEASURED)]),
     ],
 )
 def test_what_was_measured_with_other_weights_is_named(file, stale, copied):
@@ -76,6 +78,13 @@ def test_what_was_measured_with_other_weights_is_named(file, stale, copied):
     (copied.results / file).write_text("weights of another machine")
     lines = stale_lines(copied.results, SEEDS, expected)
     assert set(lines) == {f"{name}: made with other model {model} than the study's" for name in stale}
+
+
+def test_what_was_measured_with_trees_of_other_shapes_is_named(copied):
+    expected = expected_of(copied)
+    (copied.results / "trees" / "2" / "shapes.csv").write_text("of other texts")
+    named = {f"{stage}/2: made with other shapes of trees than the study's" for stage in BRANCHING}
+    assert set(stale_lines(copied.results, SEEDS, expected)) == named
 
 
 def test_what_was_made_from_another_text_is_named(copied):
@@ -195,7 +204,7 @@ def test_valid_results_are_taken_over_once_and_for_all(copied):
 
 def test_an_edit_is_noticed_long_after_and_can_be_taken_back(copied):
     copied.jobs(executor="touch")
-    edited = write_config(copied.checkout / "edited.yaml", STEPS)
+    edited = copied.written("edited.yaml", STEPS)
     assert set(copied.jobs(config=edited)) == jobs_of("draft", follows=REPORT)
     assert set(copied.jobs()) <= jobs_of("tables")
 
@@ -217,5 +226,5 @@ def test_a_broken_certificate_is_stale(broken, copied):
 
 def test_what_snakemake_knows_is_left_alone(finished):
     before = {path: path.stat().st_mtime_ns for path in finished.results.rglob("*") if path.is_file()}
-    finished.jobs(config=write_config(finished.checkout / "edited.yaml", STEPS))
+    finished.jobs(config=finished.written("edited.yaml", STEPS))
     assert {path: path.stat().st_mtime_ns for path in before} == before

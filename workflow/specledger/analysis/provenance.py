@@ -88,7 +88,7 @@ def changed_inputs(made: Made, record: dict) -> list[str]:
     for name, then in record.get("inputs", {}).items():
         now = current_sum(made.inputs[name]) if name in made.inputs else None
         if now is not None and now != then:
-            found.append({"text": "text", "ngram": "n-gram"}.get(name, f"model {name}"))
+            found.append({"text": "text", "ngram": "n-gram", "shapes": "shapes of trees"}.get(name, f"model {name}"))
     return found
 
 
