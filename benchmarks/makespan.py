@@ -60,7 +60,7 @@ def makespan(seconds: Mapping[str, float], needs: Mapping[str, set[str]], worker
 
 
 def graph(snakefile: Path, configfiles: list[Path]) -> dict[str, tuple[str, Path, set[str]]]:
-    """Snakemake's jobs by name: rule and model, the file with its seconds, and the jobs that it needs."""
+    """Snakemake's jobs by name: rule and model or head, the file with its seconds, and the jobs that it needs."""
     with SnakemakeApi(OutputSettings(quiet={Quietness.ALL})) as api:
         workflow = api.workflow(
             resource_settings=ResourceSettings(cores=1),
@@ -70,7 +70,8 @@ def graph(snakefile: Path, configfiles: list[Path]) -> dict[str, tuple[str, Path
         workflow.dag(dag_settings=DAGSettings(forceall=True)).execute_workflow(executor="dryrun")
         dag = workflow._workflow.dag
         named = {job: " ".join([job.rule.name, *map(str, job.wildcards)]) for job in dag.jobs if job.benchmark}
-        kind = {job: " ".join([job.rule.name, job.wildcards_dict.get("model", "")]).strip() for job in named}
+        which = {job: job.wildcards_dict.get("model", job.wildcards_dict.get("head", "")) for job in named}
+        kind = {job: f"{job.rule.name} {which[job]}".strip() for job in named}
         return {
             name: (kind[job], Path(job.benchmark), {named[other] for other in dag.dependencies[job] if other in named})
             for job, name in named.items()

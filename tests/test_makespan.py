@@ -6,6 +6,7 @@ import sys
 import pytest
 from clone import ROOT
 from planning import Planned, environment
+from reruns import EACH_SEED, HEADS
 from specledger.foundation.errors import UserError
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
@@ -62,8 +63,9 @@ def test_on_the_graph_of_a_study(tmp_path, monkeypatch):
     monkeypatch.chdir(study.checkout)
     with environment(SPECLEDGER_CORPUS=str(study.corpus)):
         jobs = simulation.graph(study.checkout / "Snakefile", [study.config])
-    assert len(jobs) == 1 + 1 + 6 + 8 + 1 + 4
+    assert len(jobs) == 1 + 1 + 6 + 2 * len(HEADS) + 2 * len(EACH_SEED) + 1 + 4
     assert jobs["train mtp 2"][2] == {"corpus"} and "train mtp 2" in jobs["sweep_of_seed 2"][2]
+    assert jobs["head medusa2 1"][0] == "head medusa2" and "head medusa1 1" in jobs["head medusa2 1"][2]
     with pytest.raises(UserError, match="no seconds of acceptance_of_seed, checks_of_seed"):
         simulation.measured(jobs)
     for kind, path, _ in jobs.values():
@@ -73,5 +75,7 @@ def test_on_the_graph_of_a_study(tmp_path, monkeypatch):
     seconds = simulation.measured(jobs)
     assert seconds["train mtp 2"] == 100
     found = simulation.table(seconds, {name: needs for name, (_, _, needs) in jobs.items()}, (1, 1000))
-    assert found.attrs["longest_h"] * 3600 == pytest.approx(10 + 100 + 10 + 10 * 3)  # and the report
-    assert found.hours[1] * 3600 == pytest.approx(150) and found.speedup[0] == pytest.approx(1)
+    assert found.attrs["longest_h"] * 3600 == pytest.approx(
+        10 + 100 + 10 * 2 + 10 + 10 + 10 * 3
+    )  # medusa1 and 2, trees, and the report
+    assert found.hours[1] * 3600 == pytest.approx(180) and found.speedup[0] == pytest.approx(1)
