@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 from specledger.analysis import raw
 from specledger.analysis.measures import Evidence
-from specledger.analysis.trees import TREE_TABLE
 from synthetic_evidence import write_evidence
 from synthetic_files import ALPHAS, ENGINES, SWEPT, SYMBOLS, gammas_of, write_csv, write_json
+from synthetic_heads import write_heads
 from synthetic_played import write_played
 from synthetic_time import write_goals, write_sweep, write_time_tables
 
@@ -188,18 +188,23 @@ def _goals(folder: Path, frames: dict[str, pd.DataFrame]) -> None:
     nothing = dict.fromkeys(Evidence.__dataclass_fields__, pd.DataFrame())
     nothing |= {"peers": pd.DataFrame(columns=raw.PEER_COLUMNS)}
     nothing |= {"training_speed": pd.DataFrame(columns=raw.TRAINING_SPEED_COLUMNS)}
-    nothing |= {"trees": pd.DataFrame(columns=TREE_TABLE), "heads_share": pd.Series(dtype=float)}
     write_goals(folder, Evidence(**nothing | frames))
 
 
 def write_synthetic_study(
-    folder: Path, seeds: tuple[int, ...] = (1, 2, 3), *, tiny_shakespeare: bool = True, corpus_tail: str = "Speak, "
+    folder: Path,
+    seeds: tuple[int, ...] = (1, 2, 3),
+    *,
+    tiny_shakespeare: bool = True,
+    corpus_tail: str = "Speak, ",
+    heads: bool = False,
 ) -> dict:
     """Write the result files of a study into `folder` and return the provenance that the renderers take.
 
     Args:
         folder: results/<study>. seeds: one whole study each. tiny_shakespeare: False gives the fallback corpus
-        and an empty claims.csv. corpus_tail: text that each context begins with, for hostile corpora.
+        and an empty claims.csv. corpus_tail: text that each context begins with, for hostile corpora. heads: with
+        heads and trees.
     """
     folder, seeds = Path(folder), tuple(seeds)
     rng = np.random.default_rng(7)
@@ -216,10 +221,11 @@ def write_synthetic_study(
     )  # fmt: skip
     rows = _histories(folder, seeds, rng)
     _models(folder, rows, len(seeds))
-    write_sweep(folder, seeds, rng)
+    write_sweep(folder, seeds, rng, heads=heads)
     evidence = write_evidence(folder, seeds, rows, rng, corpus_tail)
     _checks(folder, seeds)
     frames, time = write_time_tables(folder, seeds)
+    frames |= write_heads(folder, seeds, rows, frames, with_any=heads)
     _goals(folder, frames)
     _claims(folder, len(seeds), tiny_shakespeare)
     _sample(folder, seeds, rng)

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from specledger.analysis import costs, goals, ledger, raw, summary, tables, timing
 from specledger.analysis.measures import Evidence
-from synthetic_files import ALPHAS, ENGINES, GAMMAS, SWEPT, gammas_of, write_csv
+from synthetic_files import ALPHAS, APART, ENGINES, GAMMAS, SWEPT, TREES, gammas_of, write_csv
 
 TEXTS, TEXT_TOKENS = 3, 60  # decoded without a drafter, or by drafters that choose how much they propose
 REPEATS, SWEEP_TOKENS = 3, 60
@@ -35,6 +35,8 @@ class Truth:
         return self.one * (1 + self.slope * (positions - 1))
 
     def propose(self, drafter: str, proposals: int) -> float:
+        if drafter in APART:  # heads run together, a tree level by level: dearer with its size, by less than a chain
+            return self.one * 0.12 * (1 + 0.4 * proposals**0.5)
         return self.one * self.c[drafter] * (1 if drafter == "lookup" else proposals)
 
     def spent(self, proposals: int, gamma: int) -> float:
@@ -63,10 +65,11 @@ TRUTH = {
 }
 
 
-def methods() -> list[tuple[str, str, int]]:
-    """Every engine, drafter and gamma of the sweep, plain decoding first."""
+def methods(*, heads: bool = False) -> list[tuple[str, str, int]]:
+    """Every engine, drafter and gamma of the sweep, plain decoding first; heads and trees on the engine cached."""
     pairs = [("none", 0), *((drafter, gamma) for drafter in SWEPT for gamma in gammas_of(drafter))]
-    return [(engine, *pair) for engine in ENGINES for pair in pairs]
+    apart = [("cached", drafter, gamma) for drafter in APART for gamma in gammas_of(drafter)]
+    return [*((engine, *pair) for engine in ENGINES for pair in pairs), *(apart if heads else [])]
 
 
 def difficulty(drafter: str, count: int, rng: np.random.Generator) -> np.ndarray:
@@ -74,7 +77,7 @@ def difficulty(drafter: str, count: int, rng: np.random.Generator) -> np.ndarray
     found = np.zeros(count)
     for place in range(1, count):
         found[place] = 0.6 * found[place - 1] + rng.normal()
-    return np.clip(SWEPT[drafter] + 0.1 * found, 0.5, 1.0)
+    return np.clip((SWEPT | APART)[drafter] + 0.1 * found, 0.5, 1.0)
 
 
 def ratios(betas: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -82,12 +85,17 @@ def ratios(betas: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return np.where(rng.random(len(betas)) < 2 * betas - 1, 1.0, 0.5)
 
 
+def _depth(drafter: str, gamma: int) -> int:
+    """How many proposals can be accepted: all of a chain's, a path of a tree's."""
+    return gamma.bit_length() if drafter in TREES else gamma
+
+
 def rounds_of_a_text(drafter: str, gamma: int, rng: np.random.Generator, tokens: int = SWEEP_TOKENS) -> list[dict]:
     """The rounds of one text; of drafters that choose, some propose less than gamma, or nothing."""
     betas, rows, done = difficulty(drafter, tokens, rng), [], 0
     while done < tokens:
-        drafted = min(gamma, tokens - done - 1)
-        if drafter not in ALPHAS:
+        drafted = min(_depth(drafter, gamma), tokens - done - 1)
+        if drafter in SWEPT and drafter not in ALPHAS:
             drafted = min(drafted, int(rng.geometric(0.35)) - (drafter == "lookup"))
         probs = ratios(betas[done : done + drafted], rng)
         refused = np.flatnonzero(rng.random(drafted) >= probs)
@@ -106,12 +114,14 @@ def _plain_rounds() -> list[dict]:
 def run_row(engine: str, drafter: str, gamma: int, rounds: list[dict], factor: float, *, clocked: bool) -> dict:
     """One run: the counts of its rounds, and their seconds times `factor`."""
     truth, examined = TRUTH[engine], sum(min(r["accept_len"] + 1, r["drafted"]) for r in rounds)
-    spent = [truth.parts(drafter, r["drafted"], gamma) for r in rounds]
+    grown = (lambda r: gamma) if drafter in TREES else (lambda r: r["drafted"])
+    spent = [truth.parts(drafter, grown(r), gamma) for r in rounds]
     parts = {part: factor * sum(one[part] for one in spent) for part in spent[0]}
     drafted = sum(r["drafted"] for r in rounds)
+    nodes = gamma if drafter in TREES else None
     return {
         "engine": engine, "context_rule": ENGINES[engine], "drafter": drafter, "gamma": gamma,
-        "tree_nodes": None, "copy": 0,
+        "tree_nodes": nodes, "copy": 0,
         "clocked": int(clocked), "temperature": 1.0, "rounds": len(rounds), "target_forwards": len(rounds),
         "draft_forwards": drafted, "tokens": SWEEP_TOKENS, "drafted": drafted, "examined": examined,
         "accepted": sum(r["accept_len"] for r in rounds),
@@ -121,7 +131,7 @@ def run_row(engine: str, drafter: str, gamma: int, rounds: list[dict], factor: f
     }  # fmt: skip
 
 
-def _block(seed: int, repeat: int, rng: np.random.Generator) -> tuple[list[dict], list[dict]]:
+def _block(seed: int, repeat: int, rng: np.random.Generator, heads: bool) -> tuple[list[dict], list[dict]]:
     """Runs and rounds of one block: each method, the second plain runs, and the twins without clocks."""
     speed, runs, rounds = float(np.exp(rng.normal(0, 0.05))), [], []
 
@@ -130,7 +140,7 @@ def _block(seed: int, repeat: int, rng: np.random.Generator) -> tuple[list[dict]
         factor = speed * float(np.exp(rng.normal(0, 0.004))) * (1 + CLOCKS if clocked else 1)
         runs.append(run_row(engine, drafter, gamma, found, factor, clocked=clocked) | changes)
 
-    for engine, drafter, gamma in methods():
+    for engine, drafter, gamma in methods(heads=heads):
         found = _plain_rounds() if drafter == "none" else rounds_of_a_text(drafter, gamma, rng)
         run(engine, drafter, gamma, found)
         if drafter == "none":
@@ -145,7 +155,7 @@ def _block(seed: int, repeat: int, rng: np.random.Generator) -> tuple[list[dict]
     return [{"seed": seed, "repeat": repeat, "order": int(at)} | r for at, r in zip(order, runs, strict=True)], rounds
 
 
-def forward_rows(seed: int, factor: float = 1.0) -> list[dict]:
+def forward_rows(seed: int, factor: float = 1.0, *, heads: bool = False) -> list[dict]:
     """What the single timings say of the truth, a seed's speed included."""
     rows = []
 
@@ -156,10 +166,10 @@ def forward_rows(seed: int, factor: float = 1.0) -> list[dict]:
         rows.append(cells | {"positions": positions, **spread, **MACHINE})
 
     for engine, truth in TRUTH.items():
-        for positions in (1, *(gamma + 1 for gamma in GAMMAS)):
+        for positions in (1, *(gamma + 1 for gamma in (*GAMMAS, *([16] if heads else [])))):
             timed(engine, "forward", "none", positions - 1, positions, truth.forward(positions))
         timed(engine, "round", "none", 0, 1, truth.forward(1) + truth.plain_overhead)
-        for _, drafter, gamma in (one for one in methods() if one[0] == engine and one[1] != "none"):
+        for _, drafter, gamma in (one for one in methods(heads=heads) if one[0] == engine and one[1] != "none"):
             timed(engine, "propose", drafter, gamma, 1, truth.propose(drafter, gamma))
             whole = truth.propose(drafter, gamma) + truth.forward(gamma + 1) + truth.spent(gamma, gamma)
             timed(engine, "round", drafter, gamma, gamma + 1, whole)
@@ -210,14 +220,14 @@ def rounds_apart(seed: int, rule: str, rng: np.random.Generator) -> list[dict]:
     ]
 
 
-def write_sweep(folder: Path, seeds: tuple[int, ...], rng: np.random.Generator) -> None:
+def write_sweep(folder: Path, seeds: tuple[int, ...], rng: np.random.Generator, *, heads: bool = False) -> None:
     """sweep/…/ and the texts of acceptance/… that belong to it."""
     for seed in seeds:
-        blocks = [_block(seed, repeat, rng) for repeat in range(1, REPEATS + 1)]
+        blocks = [_block(seed, repeat, rng, heads) for repeat in range(1, REPEATS + 1)]
         place = folder / "sweep" / str(seed)
         write_csv(place / "runs.csv", [row for runs, _ in blocks for row in runs])
         write_csv(place / "rounds.csv", [row for _, rounds in blocks for row in rounds])
-        write_csv(place / "forwards.csv", forward_rows(seed, float(np.exp(rng.normal(0, 0.05)))))
+        write_csv(place / "forwards.csv", forward_rows(seed, float(np.exp(rng.normal(0, 0.05))), heads=heads))
         write_csv(place / "engines.csv", _engines(seed))
         write_csv(place / "agreement.csv", _agreement(seed))
         write_csv(folder / "acceptance" / str(seed) / "texts.csv", plain_texts(seed, rng))

@@ -22,7 +22,7 @@ from benchmarks import common
 ROOT = Path(__file__).resolve().parent.parent
 OTHERS = [language for language in languages() if language != "en"]
 # Of config/claims.yaml, and of what result files say.
-TRANSLATIONS = {"claims.titles", "claims.notes", "claims.phrases", "claims.patterns", "said.patterns"}
+TRANSLATIONS = {"claims.titles", "claims.notes", "claims.phrases", "claims.patterns", "claims.systems", "said.patterns"}
 ENGLISH = re.compile(r"[A-Za-z]{3,} [a-z]{3,}")  # two words in a row
 KEPT = ("tiny shakespeare", "AMD EPYC", "Intel Xeon", "apt install")  # names
 FIXTURE = (

@@ -12,6 +12,9 @@ FIGURE_NAMES = (
     "gap.svg",
     "theory.svg",
     "waterfall.svg",
+    "trees.svg",
+    "trees_speed.svg",
+    "ranks.svg",
 )
 
 # What somebody measured beside the study with benchmarks/, where there is any. Its figure is made only then.
@@ -37,7 +40,7 @@ rule figures:
         ENVIRONMENT
     params:
         settings=settings("figures"),
-        code=code_hash("figures", templates("figures.toml", "figures_time.toml", "names.toml")),
+        code=code_hash("figures", templates("figures.toml", "figures_time.toml", "figures_trees.toml", "names.toml")),
         results=results_folder,
     shell:
         "python -m specledger figures --settings {params.settings:q} --code {params.code} --log {log:q}"

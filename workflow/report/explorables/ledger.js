@@ -29,10 +29,15 @@ function start({ form, data, words }) {
     };
     const how = (name) => say(words[`${name}_how`], values);
     const spread = interval(row.speedup_lo, row.speedup_hi, (value) => number(value, 2));
-    return [
+    const formulas = row.shape === "tree" ? [element("li", { class: "alone" }, words.tree)] : [
       element("li", {}, element("b", {}, words.eq1), " ", element("span", { class: "how" }, how("eq1")), " ",
         element("output", { "data-value": "eq1" }, number(row.eq1, 2))),
-      ...["theorem38", "cost_model", "cost_model_overhead"]
+      link(row.theorem38, "theorem38", how("theorem38"), times(row.theorem38)),
+    ];
+    return [
+      ...(row.lossy ? [element("li", { class: "alone" }, say(words.lossy, { tv: row.lossy }))] : []),
+      ...formulas,
+      ...["cost_model", "cost_model_overhead"]
         .filter((name) => name !== "cost_model_overhead" || known(row[name]))
         .map((name) => link(row[name], name, how(name), times(row[name]))),
       ...(row.apart ? [link(row.apart.value, "apart", apart(row.apart), times(row.apart.value))] : []),
@@ -54,7 +59,7 @@ function start({ form, data, words }) {
     const plain = data.rows[data.plain[row.engine]];
     const [engine, drafter] = [words[`engine_${row.engine}`], words[`drafter_${row.drafter}`]];
     const isPlain = row.drafter === "none";
-    form.querySelector("h4").textContent = say(isPlain ? words.heading_plain : words.heading, { engine, drafter, gamma: row.gamma });
+    form.querySelector("h4").textContent = say(isPlain ? words.heading_plain : words.heading, { engine, drafter, size: say(words[`size_${row.shape}`], row) });
     const list = form.querySelector(".chain");
     const ends = [row.theorem38, row.cost_model, row.cost_model_overhead, row.speedup_hi ?? row.speedup, row.apart?.value, 1];
     list.style.setProperty("--top", Math.max(...ends.map((value) => value ?? 0)));

@@ -37,7 +37,8 @@ class View:
     """A table as it is shown; `source` names the CSV that holds its facts, `total` how many rows there are.
 
     `folded` shows its rows on demand, `cards` stacks each row's cells on a narrow screen; `paper` is for a table
-    whose rows the page shows in an explorable.
+    whose rows the page shows in an explorable. A row of one cell is a band over all columns, which heads the rows
+    behind it.
     """
 
     name: str

@@ -1,13 +1,16 @@
 """Figures of the ledger: tokens a round, speed-up, and where the time goes, one panel an engine."""
 
+import math
 from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.patches import PathPatch
+from matplotlib.path import Path
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator
 
-from specledger.reporting.labels import PARTS, place_of
+from specledger.reporting.labels import PARTS, main_rows, place_of
 from specledger.reporting.style import GRID, INK, MARKER, PART, drafter_colour
 from specledger.reporting.tables import Row, Table
 from specledger.reporting.wording import Wording
@@ -19,7 +22,7 @@ DASH = (0, (3.5, 2))
 
 def methods(ledger: Table, engine: str) -> dict[str, list[Row]]:
     """The speculative rows of an engine by drafter, in order of gamma."""
-    rows = [row for row in ledger.where(engine=engine) if row["drafter"] != "none"]
+    rows = [row for row in main_rows(ledger.where(engine=engine)) if row["drafter"] != "none"]
     found: dict[str, list[Row]] = {}
     for row in sorted(rows, key=lambda row: row["gamma"]):
         found.setdefault(row["drafter"], []).append(row)
@@ -43,24 +46,24 @@ def _line(axis: Axes, rows: Sequence[Row], column: str, **style) -> None:
 
 
 def _points(axis: Axes, rows: Sequence[Row], column: str, drafter: str, shift: float) -> None:
+    colour, known = drafter_colour(drafter), [row for row in rows if row[column] is not None]
+    draw_intervals(axis, known, column, color=colour, linewidth=1.5, shift=shift)
+    axis.plot(
+        [row["gamma"] + shift for row in known], [row[column] for row in known], MARKER.get(drafter, "o"),
+        color=colour, markersize=5.6, markeredgewidth=0, zorder=4,
+    )  # fmt: skip
+
+
+def draw_intervals(axis: Axes, rows: Sequence[Row], column: str, *, shift: float = 0.0, **style: object) -> None:
+    """The intervals of a column over gamma, as one line with gaps."""
+    places, ends = [], []
     for row in rows:
-        value, lo, hi = (row[name] for name in (column, f"{column}_lo", f"{column}_hi"))
-        if value is None:
-            continue
-        colour = drafter_colour(drafter)
+        lo, hi = row[f"{column}_lo"], row[f"{column}_hi"]
         if lo is not None and hi is not None:
-            axis.plot(
-                [row["gamma"] + shift] * 2, [lo, hi], color=colour, linewidth=1.5, solid_capstyle="butt", zorder=3
-            )
-        axis.plot(
-            row["gamma"] + shift,
-            value,
-            MARKER.get(drafter, "o"),
-            color=colour,
-            markersize=5.6,
-            markeredgewidth=0,
-            zorder=4,
-        )
+            places += [row["gamma"] + shift] * 2 + [math.nan]
+            ends += [lo, hi, math.nan]
+    if places:
+        axis.plot(places, ends, solid_capstyle="butt", zorder=3, **style)
 
 
 def _gamma_axis(axis: Axes, rows: Sequence[Row], words: Wording) -> None:
@@ -110,8 +113,9 @@ def _by_engine(ledger: Table, column: str, lines: dict[str, tuple[str, str | tup
 
 def _top(ledger: Table, columns: Sequence[str], end: str) -> float:
     """The axis' upper end: all means and lines, and intervals as far as they do not squeeze those."""
-    values = [row[name] for row in ledger.rows for name in columns if row[name] is not None]
-    ends = [row[end] for row in ledger.rows if row[end] is not None]
+    rows = [row for engine in ledger.values("engine") for row in main_rows(ledger.where(engine=engine))]
+    values = [row[name] for row in rows for name in columns if row[name] is not None]
+    ends = [row[end] for row in rows if row[end] is not None]
     highest = max(values, default=1.0)
     return 1.06 * max(highest, min(max(ends, default=highest), 1.3 * highest))
 
@@ -138,17 +142,25 @@ def draw_wall_clock(ledger: Table, words: Wording) -> Figure:
 
 def _label(row: Row, words: Wording) -> str:
     name = words.name("drafter", row["drafter"])
-    return name if row["drafter"] == "none" else f"{name}, γ = {row['gamma']}"
+    return name if row["drafter"] == "none" else f"{name}, {words.size(row['drafter'], row['gamma'])}"
+
+
+def _bar(left: float, right: float, low: float, high: float) -> Path:
+    return Path([(left, low), (right, low), (right, high), (left, high), (left, low)], closed=True)
 
 
 def _engine_bars(axis: Axes, rows: Sequence[Row], words: Wording) -> None:
-    for place, row in enumerate(rows):
-        left = 0.0
-        for part in PARTS:
+    ends = [0.0] * len(rows)
+    for part in PARTS:
+        bars = []
+        for place, row in enumerate(rows):
             value = row[part] or 0.0
             if value > 0:
-                axis.barh(place, value, left=left, height=0.72, color=PART[part], linewidth=0)
-            left += value
+                bars.append(_bar(ends[place], ends[place] + value, place - 0.36, place + 0.36))
+            ends[place] += value
+        if bars:  # one shape a part: a shape a bar would make the page heavy
+            axis.add_patch(PathPatch(Path.make_compound_path(*bars), facecolor=PART[part], linewidth=0))
+    axis.set_xlim(0, 1.05 * max(ends, default=1.0) or 1.0)
     axis.set_yticks(range(len(rows)), [_label(row, words) for row in rows])
     axis.set_ylim(len(rows) - 0.4, -0.6)
     axis.grid(False, axis="y")
@@ -163,7 +175,7 @@ def _engine_bars(axis: Axes, rows: Sequence[Row], words: Wording) -> None:
 def draw_time_parts(time: Table, words: Wording) -> Figure:
     """Stacked seconds of a text by part, a bar a method."""
     engines = time.values("engine")
-    groups = [time.where(engine=engine) for engine in engines]
+    groups = [main_rows(time.where(engine=engine)) for engine in engines]
     figure = Figure(figsize=(WIDTH, 1.3 + 0.235 * max(map(len, groups))), layout="constrained")
     shared = len({tuple(_label(row, words) for row in rows) for rows in groups}) == 1
     axes = figure.subplots(1, len(engines), sharey=shared, squeeze=False)[0]

@@ -11,7 +11,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter
 from specledger.reporting.drawing_ledger import DASH, WIDTH
 from specledger.reporting.findings_rates import STEPS, shown_engine
 from specledger.reporting.formats import MINUS
-from specledger.reporting.labels import place_of
+from specledger.reporting.labels import main_rows, place_of
 from specledger.reporting.style import GRID, INK, MARKER, STEP, drafter_colour
 from specledger.reporting.tables import Row, Table
 from specledger.reporting.wording import Wording
@@ -19,7 +19,7 @@ from specledger.reporting.wording import Wording
 
 def _ordered(table: Table, engine: str) -> dict[str, list[Row]]:
     """The engine's rows by drafter, in the order of the other figures."""
-    rows = table.where(engine=engine)
+    rows = main_rows(table.where(engine=engine))
     there = list(dict.fromkeys(row["drafter"] for row in rows))
     there.sort(key=place_of)
     return {name: [row for row in rows if row["drafter"] == name] for name in there}
@@ -33,7 +33,7 @@ def _panels(found: dict[str, list[Row]], height: float) -> tuple[Figure, Sequenc
     return figure, axes
 
 
-def _empty(message: str) -> Figure:
+def empty(message: str) -> Figure:
     """A figure that says why there is nothing to draw."""
     figure = Figure(figsize=(WIDTH, 1.0))
     figure.text(0.5, 0.5, message, ha="center", va="center")
@@ -116,7 +116,7 @@ def draw_gap(gap: Table, words: Wording) -> Figure:
     found = {name: [row for row in rows if row["eq1"] and row["measured"] is not None] for name, rows in found.items()}
     found = {name: sorted(rows, key=lambda row: row["gamma"]) for name, rows in found.items() if rows}
     if not found:
-        return _empty(words.say("plot.no_gap"))
+        return empty(words.say("plot.no_gap"))
     figure, axes = _panels(found, 3.3)
     for axis, (drafter, rows) in zip(axes, found.items(), strict=True):
         _waterfall(axis, rows, words)

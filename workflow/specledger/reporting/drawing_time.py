@@ -11,7 +11,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
 from specledger.reporting import formats
 from specledger.reporting.drawing_ledger import DASH, WIDTH
-from specledger.reporting.labels import place_of
+from specledger.reporting.labels import main_rows, place_of
 from specledger.reporting.style import GAIN, GRID, INK, LOSS, MARKER, drafter_colour
 from specledger.reporting.tables import Row, Table
 from specledger.reporting.wording import Wording
@@ -51,7 +51,7 @@ def draw_theory(table: Table, words: Wording) -> Figure:
     figure = Figure(figsize=(WIDTH, 1.15 + 7.2 / max(len(engines), 2)), layout="constrained")
     axes = figure.subplots(1, max(len(engines), 1), squeeze=False)[0]
     for axis, engine in zip(axes, engines, strict=False):
-        rows = table.where(engine=engine)
+        rows = main_rows(table.where(engine=engine))
         _against(axis, rows, _span(rows))
         axis.set_title(words.name("engine_rule", engine))
         axis.set_xlabel(words.say("plot.measured_speedup"))
@@ -110,7 +110,7 @@ def draw_waterfall(table: Table, words: Wording) -> Figure:
     for axis, rows in zip(axes, groups, strict=False):
         _steps(axis, rows, words)
         row = rows[0]
-        names = {"drafter": words.name("drafter", row["drafter"]), "gamma": row["gamma"]}
+        names = {"drafter": words.name("drafter", row["drafter"]), "size": words.size(row["drafter"], row["gamma"])}
         title = words.say(f"plot.{row['case']}_row", engine=words.name("engine", row["engine"]), **names)
         axis.set_title(title, fontsize=9.5)
     return figure
@@ -140,5 +140,5 @@ def peer_name(row: Row, words: Wording) -> str:
     if row["drafter"] not in (None, "none"):
         parts.append(words.name("drafter", row["drafter"]))
     if row["gamma"]:
-        parts.append(f"γ = {formats.whole(row['gamma'])}")
+        parts.append(words.size(row["drafter"], row["gamma"]))
     return f"{row['program']}: {', '.join(dict.fromkeys(parts))}"

@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 
-from specledger.reporting import explorables
+from specledger.reporting import explorables, views_ledger
 from specledger.reporting.document import Explorable
 from specledger.reporting.formats import interval, known, number, times
 from specledger.reporting.study import Study
 from specledger.reporting.tables import Row, Table
 from specledger.reporting.views_ledger import PARTS
-from specledger.reporting.wording import Wording
+from specledger.reporting.wording import Wording, shape_of
 
 COLUMNS = (
     "gamma alpha tokens_per_round eq1 theorem38 cost_model cost_model_overhead overhead c v speedup speedup_lo "
@@ -16,6 +16,7 @@ COLUMNS = (
 ).split()
 WHICH = ("engine", "drafter", "gamma")
 BEST = "best"
+SHAPES = ("chain", "tree")
 APART = "tokens_per_round t_ar plain_overhead t_propose t_verify overhead cost_model miss".split()
 
 
@@ -33,22 +34,21 @@ def _apart(row: Row | None) -> dict | None:
     return {name: explorables.rounded(value) for name, value in cells.items()}
 
 
-def _row(row: Row, time: Mapping[tuple, Row], apart: Mapping[tuple, Row]) -> dict:
+def _row(row: Row, time: Mapping[tuple, Row], apart: Mapping[tuple, Row], lossy: str) -> dict:
     key = _key(row)
     parts = (
         {part: explorables.rounded(time[key][part]) for part in PARTS if known(time[key][part])} if key in time else {}
     )
     cells = {name: explorables.rounded(row.get(name), 7) for name in COLUMNS}
-    return {"engine": row["engine"], "drafter": row["drafter"], **cells, "gamma": row["gamma"], "parts": parts} | {
-        "apart": _apart(apart.get(key))
-    }
+    about = {"engine": row["engine"], "drafter": row["drafter"], "shape": shape_of(row["drafter"])}
+    return about | cells | {"gamma": row["gamma"], "parts": parts, "lossy": lossy, "apart": _apart(apart.get(key))}
 
 
 def ledger(study: Study, words: Wording) -> Explorable:
     """Set to the best row, or to the first where there is none."""
     time = {_key(row): row for row in study.tables["time"].rows}
     apart = {_key(row): row for row in study.tables["cost_model"].rows}
-    rows = [_row(row, time, apart) for row in study.tables["ledger"].rows]
+    rows = [_row(row, time, apart, views_ledger.cost_of_typical(study, row)) for row in study.tables["ledger"].rows]
     best = study.summary["best"] or {}
     chosen = next((at for at, row in enumerate(rows) if all(row[key] == best.get(key) for key in WHICH)), 0)
     plain = [at for at, row in enumerate(rows) if row["drafter"] == "none"]
@@ -57,7 +57,8 @@ def ledger(study: Study, words: Wording) -> Explorable:
         "ledger",
         words,
         {"rows": rows, "row": chosen, "plain": {rows[at]["engine"]: at for at in plain}, "parts": list(PARTS)},
-        names={kind: dict.fromkeys(row[kind] for row in rows) for kind in ("engine", "drafter")} | {"part": PARTS},
+        names={kind: dict.fromkeys(row[kind] for row in rows) for kind in ("engine", "drafter")}
+        | {"part": PARTS, "size": SHAPES},
         outcomes={
             "theorem38": times(shown["theorem38"]),
             "cost_model": times(shown["cost_model"]),
@@ -74,6 +75,7 @@ def _cases(table: Table) -> list[dict]:
     for row in table.rows:
         key = tuple(row[name] for name in (*WHICH, "case"))
         case = {name: row[name] for name in (*WHICH, "case")} | {"overall": bool(row.get("overall")), "steps": []}
+        case["shape"] = shape_of(row["drafter"])
         step = {"step": row["step"]} | {end: explorables.rounded(row[f"ratio_{end}"], 8) for end in ("before", "after")}
         found.setdefault(key, case)["steps"].append(step)
     return list(found.values())
@@ -93,7 +95,7 @@ def waterfall(study: Study, words: Wording) -> Explorable | None:
         "waterfall",
         words,
         {"cases": cases, "case": chosen, "top": top * 1.02},
-        names={kind: dict.fromkeys(case[kind] for case in cases) for kind in ("engine", "drafter")},
+        names={kind: dict.fromkeys(case[kind] for case in cases) for kind in ("engine", "drafter")} | {"size": SHAPES},
         outcomes={"forwards": times(steps[0]["after"]), "clock": times(steps[-1]["after"])}
         | {"kept": number(steps[-1]["after"] / steps[0]["after"], 2)},
     )

@@ -6,7 +6,7 @@ from specledger.reporting import explorables
 from specledger.reporting.document import Explorable
 from specledger.reporting.formats import interval, known, number
 from specledger.reporting.study import Study
-from specledger.reporting.wording import Wording
+from specledger.reporting.wording import Wording, shape_of
 from specledger.statistics.power import smallest_difference
 
 LEFT, RIGHT = 30, 430  # of every strip, in SVG units
@@ -51,7 +51,7 @@ def _acceptance(study: Study) -> list[dict]:
         ends = {end: explorables.rounded(rows[0][f"alpha{end}"]) if rows else None for end in ("", "_lo", "_hi")}
         # A t interval of two seeds may leave [0, 1]; the drawing ends where a share does.
         cells = {"mean": ends[""]} | {end: _share(ends[f"_{end}"]) for end in ("lo", "hi")}
-        named = {"engine": engine, "drafter": drafter, "gamma": gamma}
+        named = {"engine": engine, "drafter": drafter, "gamma": gamma, "shape": shape_of(drafter)}
         methods.append(named | cells | {"values": [values.get(seed) for seed in study.seeds]})
     return methods
 
@@ -98,7 +98,7 @@ def seeds(study: Study, words: Wording) -> Explorable:
         | {"spans": {"losses": _span(value for row in losses.values() for value in row), "differences": _span(wide)}}
         | {"alphas": {"low": max(alphas["low"], 0.0), "high": min(alphas["high"], 1.0)}},
         names={"engine": {one["engine"] for one in methods}, "drafter": {one["drafter"] for one in methods}}
-        | {"model": ("plain", "mtp", "draft")},
+        | {"model": ("plain", "mtp", "draft"), "size": ("chain", "tree")},
         outcomes={
             "mean": " ".join(filter(None, (number(mean, 4), interval(found["lo"], found["hi"], decimals=4)))),
             "halved": f"±{number(half, 4)}" if known(half) else "",

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping
 
+from specledger.foundation.drafters import branched
 from specledger.reporting import explorables, findings
 from specledger.reporting.document import Control, Explorable
 from specledger.reporting.formats import known, number, times
@@ -78,7 +79,8 @@ def _drawing(methods: list[dict], start: Mapping, gammas: list[int]) -> dict:
 
 def speedup(study: Study, words: Wording) -> Explorable:
     """Set to the draft model's (else the best) fastest row."""
-    rows = [row for row in study.tables["ledger"].rows if known(row["alpha"]) and known(row["c"]) and row["gamma"] > 0]
+    chains = [row for row in study.tables["ledger"].rows if row["gamma"] > 0 and not branched(row["drafter"])]
+    rows = [row for row in chains if known(row["alpha"]) and known(row["c"])]
     methods = _methods(rows)
     drafts = [row for row in rows if row["drafter"] == "draft"] or rows
     fastest = max(drafts, key=lambda row: row["speedup"] or 0.0, default=None)

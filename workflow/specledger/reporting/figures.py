@@ -5,7 +5,7 @@ from pathlib import Path
 import matplotlib
 from matplotlib.figure import Figure
 
-from specledger.reporting import drawing_ledger, drawing_rates, drawing_time, fonts
+from specledger.reporting import drawing_ledger, drawing_rates, drawing_time, drawing_trees, fonts
 from specledger.reporting.drawing_models import draw_learning_curves, draw_seeds
 from specledger.reporting.drawing_proof import draw_p_values
 from specledger.reporting.drawing_rule import draw_acceptance_rule
@@ -56,6 +56,9 @@ def draw_all(results: Path, figures: Path, language: str = "en") -> str:
             "time_parts": drawing_ledger.draw_time_parts(tables["time"], words),
             "theory": drawing_time.draw_theory(tables["cost_model"], words),
             "waterfall": drawing_time.draw_waterfall(tables["waterfall"], words),
+            "trees": drawing_trees.draw_yield(tables["ledger"], words),
+            "trees_speed": drawing_trees.draw_speed(tables["ledger"], words),
+            "ranks": drawing_trees.draw_ranks(tables["ranks"], words),
             "learning_curves": draw_learning_curves(histories, words),
             "seeds": draw_seeds(tables["seeds"], summary["paired_difference"], words),
         }

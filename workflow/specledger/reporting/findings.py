@@ -101,6 +101,7 @@ def method_names(words: Wording, row: Mapping) -> dict[str, str]:
         "drafter": words.name("drafter", row["drafter"]),
         "engine": words.name("engine", row["engine"]),
         "gamma": formats.whole(row["gamma"]),
+        "size": words.size(row["drafter"], row["gamma"]),
     }
 
 

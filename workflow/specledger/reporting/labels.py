@@ -1,9 +1,34 @@
-"""In what order drafters and parts of the time come, in every figure and legend."""
+"""In what order drafters and parts of the time come, in every figure and legend, and which figure shows whom."""
 
-DRAFTERS = ("none", "draft", "draft_dynamic", "mtp", "ngram", "lookup")
+from collections.abc import Iterable
+
+from specledger.foundation.drafters import HEADS, TREE, TYPICAL, branched
+
+DRAFTERS = (
+    "none", "draft", "draft_dynamic", "draft_tree", "mtp", "mtp_tree", "mtp_chained", "mtp_chained_tree", "mtp2",
+    "mtp4", "ngram", "ngram_tree", "lookup", "parallel", "parallel_tree", "medusa1", "medusa1_tree", "medusa1_typical",
+    "medusa2", "medusa2_tree", "eagle", "eagle_tree",
+)  # fmt: skip
 PARTS = ("verify", "draft", "catch_up", "accept", "sync", "other")
 
 
 def place_of(drafter: str) -> int:
     """Where a drafter stands; unknown ones come last."""
     return DRAFTERS.index(drafter) if drafter in DRAFTERS else len(DRAFTERS)
+
+
+def base_of(drafter: str) -> str:
+    """The drafter whose trees these are; itself, where it proposes chains."""
+    return drafter.removesuffix(TREE).removesuffix(TYPICAL)
+
+
+def is_apart(drafter: str) -> bool:
+    """Heads, trees and chained modules: they have figures of their own."""
+    return drafter in HEADS or drafter == "mtp_chained" or branched(drafter)
+
+
+def main_rows(rows: Iterable) -> tuple:
+    """The rows of the drafters that the figures of all engines show; all rows, where there is none of those."""
+    rows = tuple(rows)
+    found = tuple(row for row in rows if not is_apart(row["drafter"]))
+    return found if any(row["drafter"] != "none" for row in found) else rows

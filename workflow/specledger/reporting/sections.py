@@ -21,6 +21,7 @@ from specledger.reporting.document import Legend, Run, Sample, Section, Text
 from specledger.reporting.drawing_rule import Chosen, choose
 from specledger.reporting.section_gamma import gamma
 from specledger.reporting.section_proof import proof
+from specledger.reporting.section_systems import systems_and_trees
 from specledger.reporting.section_time import time
 
 KINDS = ("accepted", "sampled", "resampled")
@@ -131,6 +132,7 @@ def all_sections(make: Builder, commit: str) -> tuple[Section, ...]:
         gamma(make),
         mtp(make),
         ledger(make),
+        *systems_and_trees(make),
         time(make),
         intervals(make),
         provenance(make, commit),

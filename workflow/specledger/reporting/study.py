@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
+from specledger.foundation.drafters import branched
 from specledger.foundation.errors import UserError
 from specledger.reporting.extras import extra
 from specledger.reporting.played import Played, read_played
@@ -16,6 +17,7 @@ FIGURES = (
     "theory waterfall"
 ).split()
 OPTIONAL_FIGURES = ("peers",)  # of what was measured beside the study, if it was
+OF_TREES = ("trees", "trees_speed", "ranks")  # always drawn, shown where the study has trees
 SUMMARY_KEYS = (
     "paired_difference best most_tokens interval prefix_max greedy_identical greedy_total acceptance_tested "
     "acceptance_rejected oracle_max oracle_blocks contexts_tested contexts_holm_rejected sequences_tested "
@@ -79,6 +81,11 @@ def checked(values: Mapping, keys: list[str] | tuple[str, ...], where: object) -
     return MappingProxyType(dict(values))
 
 
+def has_trees(tables: Mapping[str, Table]) -> bool:
+    """Whether any drafter of the ledger proposes trees."""
+    return any(branched(row["drafter"]) for row in tables["ledger"].rows)
+
+
 def first_seed(tables: Mapping[str, Table]) -> int:
     return min(tables["seeds"].values("seed"))
 
@@ -101,6 +108,8 @@ def load(results: Path, figures: Path, provenance: Mapping) -> Study:
     sample_path = results / "sweep" / str(seed) / "sample.json"
     paths = {name: figures / f"{name}.svg" for name in FIGURES}
     paths |= {name: figures / f"{name}.svg" for name in OPTIONAL_FIGURES if extra(results, name) is not None}
+    if has_trees(tables):
+        paths |= {name: figures / f"{name}.svg" for name in OF_TREES}
     return Study(
         results=results,
         tables=tables,

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 
 from specledger.foundation.records import write_text
 from specledger.reporting.fonts import Font
+from specledger.reporting.labels import base_of
 
 CLIP = re.compile(r"url\(#(p[0-9a-f]{10})\)")
 
@@ -21,8 +22,11 @@ INK, GRID = "#1c1d21", "#86888f"
 
 DRAFTER = {"none": INK, "target": INK, "draft": "#0072b2", "mtp": "#d55e00", "ngram": "#009e73"}
 DRAFTER |= {"draft_dynamic": "#56b4e9", "lookup": "#cc79a7"}
+DRAFTER |= {"mtp_chained": "#b8860b", "mtp2": "#8c564b", "mtp4": "#5d4037", "parallel": "#00798c", "medusa1": "#aa4499"}
+DRAFTER |= {"medusa2": "#882255", "eagle": "#6a51a3"}
 MODEL = {"plain": INK, "mtp": DRAFTER["mtp"], "module": "#cc79a7", "draft": DRAFTER["draft"]}
 MARKER = {"none": "s", "draft": "o", "mtp": "D", "ngram": "^", "draft_dynamic": "P", "lookup": "v"}
+MARKER |= {"mtp_chained": "d", "mtp2": "D", "mtp4": "D", "parallel": "s", "medusa1": "h", "medusa2": "H", "eagle": ">"}
 GAIN, LOSS = "#009e73", "#e69f00"
 PART = {
     "draft": "#e69f00", "catch_up": "#f0e442", "verify": "#56b4e9", "accept": "#cc79a7",
@@ -37,15 +41,16 @@ RC = {
     "axes.titleweight": "bold", "axes.titlelocation": "left", "axes.linewidth": 0.8,
     "axes.spines.top": False, "axes.spines.right": False,
     "axes.grid": True, "axes.axisbelow": True, "grid.color": GRID, "grid.alpha": 0.28, "grid.linewidth": 0.7,
-    "xtick.color": INK, "ytick.color": INK, "xtick.labelsize": 9, "ytick.labelsize": 9, "xtick.major.size": 0,
-    "ytick.major.size": 0, "text.color": INK, "legend.frameon": False, "legend.fontsize": 9, "hatch.linewidth": 0.9,
+    "xtick.color": INK, "ytick.color": INK, "xtick.labelsize": 9, "ytick.labelsize": 9, "xtick.bottom": False,
+    "ytick.left": False, "text.color": INK, "legend.frameon": False, "legend.fontsize": 9, "hatch.linewidth": 0.9,
     "lines.linewidth": 1.6, "figure.facecolor": "none", "axes.facecolor": "none", "savefig.facecolor": "none",
     "axes.unicode_minus": True, "mathtext.fontset": "stix", "path.simplify": False,
 }  # fmt: skip
 
 
 def drafter_colour(name: str) -> str:
-    """The colour of a drafter; one that is not known yet gets a spare colour by its name."""
+    """The colour of a drafter, also of its trees; one that is not known yet gets a spare colour by its name."""
+    name = base_of(name)
     return DRAFTER.get(name) or SPARE[sum(name.encode()) % len(SPARE)]
 
 

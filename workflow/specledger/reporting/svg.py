@@ -10,6 +10,11 @@ SHADES = {GRID: "var(--figure-grid)", **{DRAFTER[name]: f"var(--{name})" for nam
 PATHS = re.compile(r'(?<=\s)d="[^"]+"')
 PLACES = re.compile(r'translate\([^)]*\)|\s(?:x|y|x1|x2|y1|y2|width|height)="[\d.]+"')
 STYLE = re.compile(r'style="[^"]*"')
+# A line of the grid ends inside its panel: it needs neither a clip nor caps.
+GRIDLINE = re.compile(
+    r'(<path d="[^"]*") clip-path="[^"]*" '
+    r'style="fill:none;stroke:var\(--figure-grid\);stroke-opacity:0.28;stroke-width:0.7;stroke-linecap:square"/>'
+)
 LONG_DECIMALS = re.compile(r"\d+\.\d{3,}")
 
 
@@ -29,8 +34,19 @@ def with_shared_glyphs(svgs: Mapping[str, str]) -> tuple[str, dict[str, str]]:
     """
     outlines: dict[str, str] = {}
     found = {prefix: _without_glyphs(svg, f"{prefix}-", outlines) for prefix, svg in svgs.items()}
-    paths = "".join(f'<path id="{name}" {rest}/>\n' for name, rest in sorted(outlines.items()))
+    short = {name: f"g{number}" for number, name in enumerate(sorted(outlines))}
+    found = {prefix: _with_short_letters(svg, short) for prefix, svg in found.items()}
+    paths = "".join(f'<path id="{short[name]}" {rest}/>\n' for name, rest in sorted(outlines.items()))
     return f'<svg aria-hidden="true" class="hidden" width="0" height="0"><defs>\n{paths}</defs></svg>', found
+
+
+LETTER = re.compile(r'(<use href="#[^"]+") transform="translate\(([-\d.]+) 0\)"/>')
+
+
+def _with_short_letters(svg: str, short: Mapping[str, str]) -> str:
+    """The uses of letters in few bytes: every letter of a figure's texts is one."""
+    svg = LETTER.sub(r'\1 x="\2"/>', svg)
+    return re.sub(r'href="#([^"]+)"', lambda match: f'href="#{short.get(match[1], match[1])}"', svg)
 
 
 def _without_glyphs(svg: str, prefix: str, outlines: dict[str, str]) -> str:
@@ -47,7 +63,8 @@ def _without_glyphs(svg: str, prefix: str, outlines: dict[str, str]) -> str:
     def led(match: re.Match) -> str:
         return f'href="#{match[1]}"' if match[1] in moved else match[0]
 
-    return re.sub(rf'href="#{re.escape(prefix)}([^"]+)"', led, GLYPH.sub(taken, svg))
+    found = re.sub(r"<defs>\s*</defs>", "", GLYPH.sub(taken, svg))
+    return re.sub(r"\n{2,}", "\n", re.sub(rf'href="#{re.escape(prefix)}([^"]+)"', led, found))
 
 
 def _without_bare_groups(body: str) -> str:
@@ -83,6 +100,7 @@ def inlined(svg: str, prefix: str) -> str:
     body = STYLE.sub(
         lambda match: match[0].replace("; stroke-linejoin: miter", "").replace(": ", ":").replace("; ", ";"), body
     )
+    body = GRIDLINE.sub(rf'\1 style="stroke:{SHADES[GRID]};stroke-opacity:0.28;stroke-width:0.7"/>', body)
     body = _without_bare_groups(body)
     body = re.sub(r"<g/>|<defs>\s*</defs>", "", body).replace("xlink:href=", "href=")
     body = re.sub(r"\s*\n\s*", "\n", body)

@@ -14,7 +14,7 @@ from specledger.foundation.errors import UserError
 TEXT = frozenset(
     "claim title source published unit rule interval verdict why engine context_rule drafter model precision "
     "context section test caught_by kind method what group reason note case pair reference gammas goal program loop "
-    "device".split()
+    "device system setting comparable shape alpha_by_position head trunk loss".split()
 )
 
 # What the report reads of each table; more columns are welcome.
@@ -58,10 +58,22 @@ REQUIRED: Mapping[str, str] = MappingProxyType(
         "seeds": "seed model parameters head_parameters steps chosen_step validation_loss validation_mtp_loss train_s",
         "models": "model parameters head_parameters steps batch learning_rate n validation_loss validation_loss_lo "
         "validation_loss_hi validation_mtp_loss validation_mtp_loss_lo validation_mtp_loss_hi",
+        "heads": "head trunk head_parameters steps loss n value value_lo value_hi train_s train_share train_share_lo "
+        "train_share_hi",
+        "ranks": "drafter depth rank examined acceptance acceptance_lo acceptance_hi seeds",
+        "trees": "engine drafter chain_gamma chain_tokens chain_speedup nodes depth expected_tokens tree_tokens "
+        "tree_speedup tree_speedup_lo tree_speedup_hi ratio ratio_lo ratio_hi method nodes_predicted v_chain v_tree "
+        "most_ratio verdict",
+        "typical": "drafter gamma contexts seeds accepted_share tv tv_lo tv_hi",
+        "systems": "system title source published setting comparable engine drafter shape gamma lossless parameters "
+        "train_share alpha_by_position tokens_per_round tokens_per_round_lo tokens_per_round_hi speedup speedup_lo "
+        "speedup_hi tv tv_lo tv_hi seeds",
         "claims": "claim group title section source published unit rule measured lo hi interval verdict reason note",
     }
 )
-MAY_BE_EMPTY = frozenset("claims gap cost_model waterfall best_gamma noise agreement goals".split())
+MAY_BE_EMPTY = frozenset(
+    "claims gap cost_model waterfall best_gamma noise agreement goals heads ranks trees typical systems".split()
+)
 Row = Mapping[str, object]
 
 

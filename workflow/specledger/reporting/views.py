@@ -18,7 +18,8 @@ NUMERIC = frozenset(
     "tv_p_value chi2_p_value leak tv_bound vocabulary blocks deviation fisher sum_p holm bh below ks power repeats "
     "draws_each rejected rate level guess examined passed rate_j reached reached_rb counted averaged homogeneity "
     "geometric lag1 drift dependence ending measured_tokens sd equivalence_margin section tost_interval tost_p "
-    "detectable".split()
+    "detectable added trained v_chain v_tree most predicted best_chain best_tree tree_ratio depth first_sibling "
+    "second_sibling third_sibling".split()
 )
 WORDS = {
     "engine": "engine", "gamma": "gamma", "alpha": "alpha", "beta": "beta", "c": "c", "v": "v", "ratio": "v",
@@ -26,6 +27,7 @@ WORDS = {
     "p_value": "p", "chi2_p_value": "chi2", "sum_p": "chi2", "power": "power", "drafter": "drafter", "eq1": "eq1",
     "theorem38": "theorem38", "cost_model": "cost", "same": "lossless", "tokens_per_round": "round", "bh": "bh",
     "largest_bound": "tv", "least_tv_p": "tv", "least_chi2_p": "chi2", "tost_p": "equivalence", "speedup": "speedup",
+    "v_chain": "v", "v_tree": "v", "best_tree": "tree", "head_name": "head",
 }  # fmt: skip
 WIDE = frozenset({"claim", "why", "rule", "fault", "caught_by", "wide_where"})
 GLYPHS = {"reproduced": "✓", "not reproduced": "✗", "inconclusive": "?", "not comparable": "≠"}
@@ -46,11 +48,13 @@ def columns(words: Wording, names: str, **labels: str) -> tuple[Column, ...]:
 
 
 def view(words: Wording, name: str, heads: tuple[Column, ...], rows: Iterable[tuple[Cell, ...]], **options) -> View:
-    """A view titled by the texts; `values` fill its caption, `most` cuts its rows and says so."""
+    """A view titled by the texts; `values` fill its caption, `most` cuts its rows and says so, `left_out` too."""
     values, most = options.pop("values", {}), options.pop("most", None)
     rows = tuple(rows)
     kept = rows if most is None else rows[:most]
     notes = [words.say("page.cut", shown=len(kept), total=len(rows))] if len(kept) < len(rows) else []
+    if left := options.pop("left_out", 0):
+        notes.append(words.say("page.left_out", count=left))
     if any(CUT in one.note for row in kept for one in row):
         notes.append(words.say("page.bounded"))
     return View(

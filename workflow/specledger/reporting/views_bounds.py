@@ -8,7 +8,8 @@ Limits = tuple[float | None, float | None]
 SHARE, POSITIVE = (0.0, 1.0), (0.0, None)
 LIMITS: dict[str, Limits] = {
     "alpha": SHARE, "rate": SHARE, "acceptance": SHARE, "wall_s": POSITIVE, "seconds": POSITIVE, "speedup": POSITIVE,
-    "validation_loss": POSITIVE, "validation_mtp_loss": POSITIVE,
+    "validation_loss": POSITIVE, "validation_mtp_loss": POSITIVE, "tv": SHARE, "ratio": POSITIVE, "value": POSITIVE,
+    "train_share": POSITIVE,
 }  # fmt: skip
 OF_UNIT: dict[str, Limits] = {
     "acceptance": SHARE, "total variation": SHARE, "share of contexts": SHARE, "forwards a token": SHARE,

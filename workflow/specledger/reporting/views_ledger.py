@@ -1,8 +1,12 @@
 """Tables of sections 3 to 5: tokens a round, costs, models, and the ledger itself."""
 
+from dataclasses import replace
+
+from specledger.foundation.drafters import branched
 from specledger.reporting import formats
-from specledger.reporting.document import View, cell
+from specledger.reporting.document import Cell, View, cell
 from specledger.reporting.formats import known, number, times
+from specledger.reporting.labels import main_rows
 from specledger.reporting.study import Study
 from specledger.reporting.tables import Row
 from specledger.reporting.views import columns, count, named, num, plainly, view, with_interval, yes_no
@@ -14,13 +18,16 @@ MOST_SEEDS = 48
 
 
 def _method(words: Wording, row: Row) -> tuple:
-    return named(words, "engine", row["engine"]), named(words, "drafter", row["drafter"]), count(row["gamma"])
+    nodes = words.say("columns.nodes") if branched(row["drafter"]) else ""
+    size = cell(formats.whole(row["gamma"]), sort=row["gamma"], note=nodes)
+    return named(words, "engine", row["engine"]), named(words, "drafter", row["drafter"]), size
 
 
 def tokens(study: Study, words: Wording) -> View:
     """Measured yield beside eq. (1)."""
     rows = []
-    for row in study.tables["ledger"].rows:
+    shown = main_rows(study.tables["ledger"].rows)
+    for row in shown:
         if row["drafter"] == "none":
             continue
         both = known(row["eq1"]) and known(row["tokens_per_round"])
@@ -35,13 +42,16 @@ def tokens(study: Study, words: Wording) -> View:
             )
         )
     heads = columns(words, "engine drafter gamma alpha tokens_per_round eq1 gap")
-    return view(words, "tokens", heads, rows, source="ledger", folded=True)
+    left = len(study.tables["ledger"].rows) - len(shown)
+    return view(words, "tokens", heads, rows, source="ledger", folded=True, left_out=left)
 
 
 def forwards(study: Study, words: Wording) -> View:
     """What a forward costs, and c and v(γ)."""
     rows = []
-    for row in (row for row in study.tables["forwards"].rows if row["part"] != "round"):
+    timed = [row for row in study.tables["forwards"].rows if row["part"] != "round"]
+    shown = main_rows(timed)
+    for row in shown:
         lo, hi, mark = bounded(row["seconds_lo"], row["seconds_hi"], limits_of("seconds"))
         spread = formats.interval(lo, hi, formats.milliseconds)
         rows.append(
@@ -55,7 +65,8 @@ def forwards(study: Study, words: Wording) -> View:
             )
         )
     heads = columns(words, "engine model gamma positions seconds ratio")
-    return view(words, "forwards", heads, rows, source="forwards", folded=True)
+    left = len(timed) - len(shown)
+    return view(words, "forwards", heads, rows, source="forwards", folded=True, left_out=left)
 
 
 def models(study: Study, words: Wording) -> View:
@@ -137,6 +148,21 @@ def one_guess(study: Study, words: Wording) -> View:
     return view(words, "one_guess", heads, rows, source="ledger")
 
 
+def cost_of_typical(study: Study, row: Row) -> str:
+    """The TV that a lossy acceptance costs this row, with its interval; empty where the row's is lossless."""
+    found = study.tables["typical"].where(drafter=row["drafter"], gamma=row["gamma"])
+    if not found:
+        return ""
+    lo, hi, _ = bounded(found[0]["tv_lo"], found[0]["tv_hi"], limits_of("tv"))
+    return " ".join(filter(None, (formats.small(found[0]["tv"]), formats.interval(lo, hi))))
+
+
+def _same(study: Study, words: Wording, row: Row) -> Cell:
+    """Whether the row follows the law of plain decoding, and what it costs where that was given up."""
+    found, lossy = yes_no(words, row["lossless"]), cost_of_typical(study, row)
+    return replace(found, note=words.say("columns.lossy", tv=lossy)) if lossy else found
+
+
 def ledger(study: Study, words: Wording) -> View:
     """One row a method: counts, seconds, speed-up, and its theory."""
     rows = [
@@ -152,7 +178,7 @@ def ledger(study: Study, words: Wording) -> View:
             num(row["cost_model"], 2, times),
             num(row["c"], 3),
             num(row["v"], 2),
-            yes_no(words, row["lossless"]),
+            _same(study, words, row),
         )
         for row in study.tables["ledger"].rows
     ]

@@ -4,6 +4,7 @@ from specledger.reporting import formats
 from specledger.reporting.document import View
 from specledger.reporting.findings_rates import shown_engine, signed
 from specledger.reporting.formats import known, number
+from specledger.reporting.labels import main_rows
 from specledger.reporting.study import Study
 from specledger.reporting.tables import Row, Table
 from specledger.reporting.views import columns, count, largest, named, num, plainly, view, with_interval
@@ -22,7 +23,12 @@ def clusters(study: Study, words: Wording, table: str = "rates") -> dict[str, st
 
 def _shown_first(table: Table) -> list[Row]:
     """The engine of the figures before the others, so that a cut table holds what the figures show."""
-    return sorted(table.rows, key=lambda row: row["engine"] != shown_engine(table))
+    return sorted(main_rows(table.rows), key=lambda row: row["engine"] != shown_engine(table))
+
+
+def _left_out(table: Table) -> int:
+    """Rows of heads and trees, which stand in the CSV alone."""
+    return len(table.rows) - len(main_rows(table.rows))
 
 
 def rates(study: Study, words: Wording) -> View:
@@ -41,6 +47,7 @@ def rates(study: Study, words: Wording) -> View:
     ]
     heads = columns(words, "engine drafter gamma guess examined passed rate_j reached reached_rb texts")
     options = {"source": "rates", "folded": True, "most": MOST_ROWS, "values": clusters(study, words)}
+    options["left_out"] = _left_out(study.tables["rates"])
     return view(words, "rates", heads, rows, **options)
 
 
@@ -72,6 +79,7 @@ def independence(study: Study, words: Wording) -> View:
         source="independence",
         folded=True,
         values=clusters(study, words, "independence"),
+        left_out=_left_out(study.tables["independence"]),
     )
 
 

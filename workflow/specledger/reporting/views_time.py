@@ -7,7 +7,7 @@ from specledger.reporting import formats
 from specledger.reporting.document import Cell, Column, View, cell
 from specledger.reporting.drawing_time import peer_name
 from specledger.reporting.formats import known, number, times
-from specledger.reporting.labels import PARTS
+from specledger.reporting.labels import PARTS, main_rows
 from specledger.reporting.study import Study
 from specledger.reporting.tables import Row, Table
 from specledger.reporting.views import count, named, num, plainly, view, with_interval, yes_no
@@ -38,6 +38,8 @@ def _percent(value: float | None, decimals: int = 1) -> Cell:
 
 def parts(study: Study, words: Wording) -> View:
     """Milliseconds of a text by part, what is left over, and whether it adds up."""
+    timed = study.tables["time"].rows
+    shown = main_rows(timed)
     rows = [
         (
             *_method(words, row),
@@ -47,15 +49,17 @@ def parts(study: Study, words: Wording) -> View:
             _percent(row["other_share"]),
             yes_no(words, row["adds_up"]),
         )
-        for row in study.tables["time"].rows
+        for row in shown
     ]
     labels = {part: words.name("part", part).capitalize() for part in PARTS}
     heads = _columns(words, ["engine", "drafter", "gamma", *PARTS, "total", "off", "other_share", "adds_up"], **labels)
-    return view(words, "time", heads, rows, source="time", folded=True)
+    return view(words, "time", heads, rows, source="time", folded=True, left_out=len(timed) - len(shown))
 
 
 def theory(study: Study, words: Wording) -> View:
     """Theorem 3.8, the measured costs and the clock side by side."""
+    predicted = study.tables["cost_model"].rows
+    shown = main_rows(predicted)
     rows = [
         (
             *_method(words, row),
@@ -67,13 +71,14 @@ def theory(study: Study, words: Wording) -> View:
             _percent(row["theorem38_miss"]),
             _percent(row["miss"]),
         )
-        for row in study.tables["cost_model"].rows
+        for row in shown
     ]
     names = (
         "engine drafter gamma tokens_apart t_ar t_propose t_verify overhead theorem38 cost_model measured "
         "theorem38_miss miss"
     )
-    return view(words, "cost_model", _columns(words, names.split()), rows, source="cost_model", folded=True)
+    options = {"source": "cost_model", "folded": True, "left_out": len(predicted) - len(shown)}
+    return view(words, "cost_model", _columns(words, names.split()), rows, **options)
 
 
 def waterfall(study: Study, words: Wording) -> View:

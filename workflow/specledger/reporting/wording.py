@@ -6,15 +6,21 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from specledger.foundation.drafters import branched
 from specledger.foundation.errors import UserError
-from specledger.reporting.formats import MISSING, known, split_duration
+from specledger.reporting.formats import MISSING, known, split_duration, whole
 from specledger.reporting.inline import Span, paragraphs, parse
 
 TEMPLATES = Path(__file__).resolve().parent.parent.parent / "report"
 TEXTS = TEMPLATES / "text"
-FIGURE_TEXTS = ("figures", "figures_time", "names")  # the files that figures take their words from
+FIGURE_TEXTS = ("figures", "figures_time", "figures_trees", "names")  # the files that figures take their words from
 
 ROW = re.compile(r"(?P<engine>\w+), (?P<drafter>\w+), gamma (?P<gamma>\d+)")  # a row of the ledger, named in results
+
+
+def shape_of(drafter: str | None) -> str:
+    """chain or tree: what a drafter proposes."""
+    return "tree" if branched(drafter or "") else "chain"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +65,10 @@ class Wording:
         """A drafter's, engine's or model's name; an unknown one keeps its key."""
         return self.texts.get("names", {}).get(kind, {}).get(key, key) or ""
 
+    def size(self, drafter: str | None, gamma: float | None) -> str:
+        """How large a proposal is: γ of a chain, nodes of a tree."""
+        return self.name("size", shape_of(drafter)).format(gamma=whole(gamma))
+
     def duration(self, seconds: float | None) -> str:
         """Seconds in hours and minutes, as the language writes them."""
         if not known(seconds) or seconds < 0:
@@ -70,7 +80,7 @@ class Wording:
 
         def row(found: re.Match) -> str:
             names = {kind: self.name(kind, found[kind]) for kind in ("engine", "drafter")}
-            return self.say("said.row", gamma=found["gamma"], **names)
+            return self.say("said.row", size=self.size(found["drafter"], int(found["gamma"])), **names)
 
         text = ROW.sub(row, text or "")
         for pattern, words in self.raw("said.patterns"):
