@@ -14,12 +14,15 @@ HEAD_NAMES = tuple(HEADS)
 
 def grown_cast(target: Llama, seed: int = 200, std: float = 0.4) -> Cast:
     """The drafters of `drafters_of`, and random heads for the same target."""
+    device = target.lm_head.weight.device
     drafters = dict(drafters_of(target))
+    drafters["draft"].model.to(device)
+    drafters["mtp"].mtp.to(device)
     drafters["mtp_chained"] = chained(target, drafters["mtp"].mtp)
     for number, name in enumerate(HEADS):
         head = build_head(name, target.config)
         initialise(head, torch.Generator().manual_seed(seed + number), std=std)
-        drafters[name] = growing_heads(name, target, head.eval().requires_grad_(False))
+        drafters[name] = growing_heads(name, target, head.to(device).eval().requires_grad_(False))
     return Cast(target=target, drafters=drafters)
 
 

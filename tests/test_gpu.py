@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from grown import HEAD_NAMES, TREE, grown_cast, trees_in
 from small import CPU, corpus_of, drafters_of, play, sizes, tiny_llama
 from specledger.decoding.compiled import CompiledDraft, CompiledJudge, CompiledMTP
 from specledger.decoding.counted import LookupDrafter
@@ -54,6 +55,23 @@ def decode(cast, name, drafter, gamma, count, sampling, seed=0):
 def test_greedy_is_the_autoregressive_text(cast, name, count, drafter, gamma):
     plain = decode(cast, name, None, 0, count, GREEDY)
     assert decode(cast, name, drafter, gamma, count, GREEDY).tokens == plain.tokens
+
+
+@pytest.mark.parametrize("name", [*HEAD_NAMES, "mtp_chained"])
+def test_greedy_heads_write_the_autoregressive_text(name):
+    target = tiny_llama(CONFIG, seed=11).to("cuda")
+    drafter = grown_cast(target).drafters[name]
+    how = {"count": 60, "engine": engine("cached"), "sampling": GREEDY, "uniforms": Uniforms(0)}
+    plain = autoregressive(target, PROMPT, **how)
+    assert speculative(target, drafter, PROMPT, gamma=2, **how).tokens == plain.tokens
+
+
+def test_greedy_trees_write_the_autoregressive_text():
+    target = tiny_llama(CONFIG, seed=11).to("cuda")
+    how = {"count": 60, "engine": engine("cached"), "sampling": GREEDY, "uniforms": Uniforms(0)}
+    plain = autoregressive(target, PROMPT, **how)
+    for drafter in trees_in(grown_cast(target)).values():
+        assert speculative(target, drafter, PROMPT, gamma=len(TREE.parents), **how).tokens == plain.tokens
 
 
 def test_greedy_is_the_text_of_the_cpu(cast):
