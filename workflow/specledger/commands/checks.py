@@ -40,8 +40,15 @@ def run(options, log) -> None:
 
 
 def oracle(seed: int, prompt: list[int], cast) -> list[dict]:
-    """Exact laws of blocks: of small random models up to gamma 3, of this seed's for gamma 2 and siblings."""
-    sampling = Sampling()
-    random = oracle_rows(random_cast(SMALL, seed), [0, 1, 2], [1, 2, 3], SMALL_TREES, model="random", sampling=sampling)
-    trained = oracle_rows(cast, prompt, [2], [SIBLINGS], model="trained", sampling=sampling)
-    return [{"seed": seed, **row} for row in random + trained]
+    """Exact laws of blocks: every drafter and tree with small random models, and this seed's at the prompt.
+
+    Of this seed's those that cost least: gamma 2 of drafters that say q anywhere, gamma 1 of heads, siblings of one.
+    """
+    sampling, speaking = Sampling(), list(cast.speaking)
+    shared = {"model": "trained", "sampling": sampling}
+    heads = [name for name in cast.lossless if name not in speaking]
+    rows = oracle_rows(random_cast(SMALL, seed), [0, 1, 2], [1, 2, 3], SMALL_TREES, model="random", sampling=sampling)
+    rows += oracle_rows(cast, prompt, [2], [], drafters=speaking, **shared)
+    rows += oracle_rows(cast, prompt, [1], [], drafters=heads, **shared)
+    rows += oracle_rows(cast, prompt, [], [SIBLINGS], drafters=["ngram"], **shared)
+    return [{"seed": seed, **row} for row in rows]

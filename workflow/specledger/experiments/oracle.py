@@ -23,7 +23,7 @@ from specledger.sampling.distributions import Sampling
 from specledger.theory.trees import Tree
 
 SIBLINGS = Tree.of((-1, -1))
-SMALL_TREES = (SIBLINGS, Tree.of((-1, -1, 0, 0, 1)), Tree.of((-1, -1, -1, 1)))
+SMALL_TREES = (SIBLINGS, Tree.of((-1, -1, 0, 0, 1)))
 
 
 def random_cast(vocabulary: int, seed: int) -> Cast:
@@ -65,16 +65,20 @@ def oracle_rows(
     *,
     model: str,
     sampling: Sampling,
+    drafters: Sequence[str] | None = None,
 ) -> list[dict]:
     """One row per drafter and shape: chains of every gamma that it was made for, and trees as deep as it can.
 
-    Of a large vocabulary the rows are those of its likeliest symbols alone.
+    Of a large vocabulary the rows are those of its likeliest symbols alone. `drafters` None is all that are
+    lossless.
     """
     rows = []
     for name, drafter in cast.lossless.items():
+        if drafters is not None and name not in drafters:
+            continue
         target, limit = cast.target_of(name), drafter.max_gamma or cast.target.config.context
         symbols_K = alphabet(target, prompt)
-        chains = [Tree.chain(gamma) for gamma in gammas if gamma <= limit] or [Tree.chain(1)]
+        chains = [Tree.chain(gamma) for gamma in gammas if gamma <= limit] or [Tree.chain(1)] * bool(gammas)
         branched = [tree for tree in trees if tree.depth <= limit] if cast.branches(name) else []
         depth = max(tree.depth for tree in (*chains, *branched))
         p = laws(within(tree_logits(target, prompt, depth, symbols_K), symbols_K), sampling)
