@@ -1,10 +1,11 @@
 """Stage `sequences`: short texts through the complete decoders, held against exact laws, of one seed."""
 
 from specledger.commands import measuring
-from specledger.decoding.engines import engine
+from specledger.decoding.engines import Engine, engine
 from specledger.experiments.remembered import Remembered
 from specledger.experiments.sequences import sequence_rows
 from specledger.experiments.sweep import served
+from specledger.foundation.drafters import goes_on_from_caches
 from specledger.foundation.progress import Progress
 from specledger.foundation.records import write_rows
 from specledger.sampling.distributions import Sampling
@@ -12,27 +13,25 @@ from specledger.sampling.distributions import Sampling
 add_arguments = measuring.add_arguments
 
 
+def parts_of(executed: Engine, drafters: dict, samplings: list[Sampling]) -> list[tuple]:
+    """An engine, drafters and samplings: heads and trees, which are many, by the first sampling alone."""
+    names = list(served(executed, drafters))
+    many = [name for name in names if goes_on_from_caches(name)]
+    parts = [(executed, [name for name in names if name not in many], samplings), (executed, many, samplings[:1])]
+    return [part for part in parts if part[1]]
+
+
 def run(options, log) -> None:
     settings, corpus, cast = measuring.begin(options)
     samplings = [Sampling(**sampling) for sampling in settings["samplings"]]
     engines = [engine(name) for name in settings["engines"]]
-    asked = {executed.name: list(served(executed, settings["drafters"])) for executed in engines}
-    total = sum(map(len, asked.values())) * len(samplings)
-    rows = []
+    asked = [part for executed in engines for part in parts_of(executed, settings["drafters"], samplings)]
+    rows, size = [], {key: settings[key] for key in ("gamma", "texts")}
+    total = sum(len(names) * len(chosen) for _, names, chosen in asked)
     with Progress(f"sequences seed {options.seed}", total, log, unit="sample") as progress:
-        for executed in engines:
-            found = sequence_rows(
-                cast,
-                asked[executed.name],
-                corpus.prompt.tolist(),
-                samplings,
-                Remembered(engine=executed),
-                gamma=settings["gamma"],
-                count=settings["tokens"],
-                texts=settings["texts"],
-                seed=options.seed,
-                after_each=progress.advance,
-            )
-            rows += found
+        shared = {"count": settings["tokens"], "seed": options.seed, "after_each": progress.advance, **size}
+        for executed, names, chosen in asked:
+            remembered = Remembered(engine=executed)
+            rows += sequence_rows(cast, names, corpus.prompt.tolist(), chosen, remembered, **shared)
     write_rows(options.output / "sequences.csv", rows)
     measuring.certify(options, settings, cast)
