@@ -28,7 +28,7 @@ from specledger.experiments.remembered import Remembered
 from specledger.experiments.sequences import ngram_test
 from specledger.experiments.wrong_branches import wrong_branches
 from specledger.experiments.wrong_siblings import leaving, right_rest, wrong_siblings
-from specledger.sampling.siblings import draw_siblings
+from specledger.sampling.siblings import draw_siblings, rows_of
 from specledger.sampling.uniforms import Uniforms
 from specledger.sampling.verify import verify
 from specledger.theory.trees import Tree
@@ -94,8 +94,8 @@ def test_the_walk_of_the_battery_with_the_right_rest_is_the_rule():
     rng = np.random.default_rng(3)
     N, tree = 2000, Tree.of((-1, -1))
     p_NGV, q_NV = rng.dirichlet(np.ones(V), size=(N, 3)), rng.dirichlet(np.ones(V), size=N)
-    drawn = [draw_siblings(q_V, rng.random(2)) for q_V in q_NV]
-    tokens_NG, q_NGV = np.array([tokens for tokens, _ in drawn]), np.stack([rows for _, rows in drawn])
+    tokens_NG = np.array([draw_siblings(np.cumsum(q_V).tolist(), rng.random(2).tolist()) for q_V in q_NV])
+    q_NGV = np.stack([rows_of(tree, np.tile(q_NV[n], (2, 1)), tokens_NG[n]) for n in range(N)])
     given = (p_NGV, q_NGV, tokens_NG, rng.random((N, 2)), rng.random(N))
     expected, found = verify(*given, tree), leaving(right_rest)(*given)
     assert (found.last_N == expected.last_N).all() and (found.token_N == expected.token_N).all()

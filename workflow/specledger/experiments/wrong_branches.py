@@ -4,7 +4,7 @@ The rule and the drafter are right in all of them.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
 
@@ -44,7 +44,9 @@ class LineCache(KVCache):
 
 
 def in_one_line(session: CachedSession, takes: tuple[str, ...]) -> CachedSession:
-    session.cache = LineCache(**vars(session.cache), takes=takes)
+    cache = session.cache
+    given = {one.name: getattr(cache, one.name) for one in fields(cache) if one.init}
+    session.cache = LineCache(**given, takes=takes)
     return session
 
 
