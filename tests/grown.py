@@ -21,7 +21,11 @@ def grown_cast(target: Llama, seed: int = 200, std: float = 0.4) -> Cast:
     drafters["mtp_chained"] = chained(target, drafters["mtp"].mtp)
     for number, name in enumerate(HEADS):
         head = build_head(name, target.config)
-        initialise(head, torch.Generator().manual_seed(seed + number), std=std)
+        generator = torch.Generator().manual_seed(seed + number)
+        initialise(head, generator, std=std)
+        for key, parameter in head.named_parameters():
+            if key.endswith("bias"):  # PyTorch drew it from its global generator
+                torch.nn.init.normal_(parameter, std=std, generator=generator)
         drafters[name] = growing_heads(name, target, head.to(device).eval().requires_grad_(False))
     return Cast(target=target, drafters=drafters)
 

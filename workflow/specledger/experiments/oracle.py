@@ -32,6 +32,9 @@ def random_cast(vocabulary: int, seed: int) -> Cast:
 
     def ready(module: torch.nn.Module) -> torch.nn.Module:
         initialise(module, generator, std=0.4)
+        for name, parameter in module.named_parameters():
+            if name.endswith("bias"):  # PyTorch drew it from its global generator
+                torch.nn.init.normal_(parameter, std=0.4, generator=generator)
         return module.eval().requires_grad_(False)
 
     def model(layers: int, width: int) -> Llama:
