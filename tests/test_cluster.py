@@ -20,22 +20,27 @@ RATIOS = re.compile(r"^(speedup|theorem38|cost_model|overhead|c$|v$)")
 OF_SECONDS = {
     "tables/ledger.csv": RATIOS,
     "tables/forwards.csv": RATIOS,
+    # One chain and one tree of a drafter here: which of several is the fastest would be the clock's word too.
+    "tables/trees.csv": re.compile("speedup|^ratio|^(method|nodes_predicted|v_chain|v_tree|most_ratio|verdict)$"),
+    "tables/systems.csv": re.compile("^speedup|^train_share$"),
+    "tables/heads.csv": re.compile("^train_share"),
     "tables/summary.json": re.compile("^(best|c|cost_model|noise|slowest|time)$"),
 }
 # Nothing but seconds and their ratios, and figures of these.
 CLOCKED = {
     *(f"tables/{name}.csv" for name in ("time", "goals", "waterfall", "noise", "cost_model", "claims")),
-    *(f"figures/{name}.svg" for name in ("wall_clock", "theory", "time_parts", "waterfall")),
+    *(f"figures/{name}.svg" for name in ("wall_clock", "theory", "time_parts", "waterfall", "trees", "trees_speed")),
 }
 SMALL = {
     "seeds": [1],
-    "training": {"target": {"steps": 6}, "draft": {"steps": 6}},
+    "training": {"target": {"steps": 6}, "draft": {"steps": 6}, "heads": {"steps": {"medusa1": 6}}},
     "acceptance": {"contexts": 2, "texts": 1},
     "sequences": {"texts": 5},
     "controls": {"texts": 3, "repeats": 3},
     "sweep": {
         "engines": ["recompute", "cached"],
-        "gammas": {"draft": [1], "lookup": [2], "draft_dynamic": [2]},
+        "gammas": {"draft": [1], "lookup": [2], "draft_dynamic": [2], "mtp2": [], "medusa1": [2]},
+        "trees": {"ngram": []},
         "repeats": 1,
         "tokens": 12,
     },
