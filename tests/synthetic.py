@@ -11,7 +11,7 @@ from specledger.analysis import raw
 from specledger.analysis.measures import Evidence
 from synthetic_evidence import write_evidence
 from synthetic_files import ALPHAS, ENGINES, SWEPT, SYMBOLS, gammas_of, write_csv, write_json
-from synthetic_heads import write_heads
+from synthetic_heads import write_heads, write_typical
 from synthetic_played import write_played
 from synthetic_time import write_goals, write_sweep, write_time_tables
 
@@ -224,6 +224,8 @@ def write_synthetic_study(
     write_sweep(folder, seeds, rng, heads=heads)
     evidence = write_evidence(folder, seeds, rows, rng, corpus_tail)
     _checks(folder, seeds)
+    if heads:
+        write_typical(folder, seeds)
     frames, time = write_time_tables(folder, seeds)
     frames |= write_heads(folder, seeds, rows, frames, with_any=heads)
     _goals(folder, frames)

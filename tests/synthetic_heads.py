@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from specledger.analysis import heads, raw, systems, tables, trees
-from synthetic_files import APART, HEADS, TREES, gammas_of
+from synthetic_files import APART, HEADS, TREES, gammas_of, write_csv
 from synthetic_time import CLAIMS
 
 DEPTH, RANKS = 4, 6  # of the trial trees
@@ -56,19 +56,22 @@ def _shapes(seeds: tuple[int, ...]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _typical(seeds: tuple[int, ...], rng: np.random.Generator) -> pd.DataFrame:
-    return pd.DataFrame(
-        {"seed": seed, "drafter": "medusa1_typical", "gamma": 16, "position": 90 + 7 * at}
-        | {"accept_len": int(rng.integers(0, 4)), "tv": float(rng.beta(2, 6))}
-        for seed in seeds
-        for at in range(25)
-    )
+def write_typical(folder: Path, seeds: tuple[int, ...]) -> None:
+    """acceptance/…/typical.csv: what the lossy acceptance costs, context by context."""
+    rng = np.random.default_rng(17)
+    for seed in seeds:
+        rows = [
+            {"seed": seed, "drafter": "medusa1_typical", "gamma": 16, "position": 90 + 7 * at}
+            | {"accept_len": int(rng.integers(0, 4)), "tv": float(rng.beta(2, 6))}
+            for at in range(25)
+        ]
+        write_csv(folder / "acceptance" / str(seed) / "typical.csv", rows)
 
 
 def write_heads(
     folder: Path, seeds: tuple[int, ...], trainings: list[dict], clock: dict[str, pd.DataFrame], *, with_any: bool
 ) -> dict[str, pd.DataFrame]:
-    """The tables of heads, siblings, trees, typical acceptance and systems, empty but for the last without heads.
+    """The tables of heads, siblings, trees and systems, empty but for the last without heads.
 
     Returns what goals are judged on.
     """
@@ -76,16 +79,16 @@ def write_heads(
     heads_trained = _trainings(seeds, rng) if with_any else pd.DataFrame()
     ranks = _ranks(seeds, rng) if with_any else pd.DataFrame(columns=raw.RANK_COLUMNS)
     shapes = _shapes(seeds) if with_any else pd.DataFrame(columns=raw.SHAPE_COLUMNS)
-    typical = _typical(seeds, rng) if with_any else pd.DataFrame(columns=raw.TYPICAL_COLUMNS)
     found = {
         "heads": heads.heads_table(heads_trained, training),
         "ranks": trees.ranks_table(ranks),
         "trees": trees.trees_table(clock["ledger"], clock["texts"], shapes),
-        "typical": systems.typical_table(typical),
     }
-    rounds = raw.read_rule(folder, list(seeds)).rounds
+    rule = raw.read_rule(folder, list(seeds))
     said = systems.read_systems(CLAIMS)
-    found["systems"] = systems.systems_table(said, clock["ledger"], rounds, heads_trained, training, found["typical"])
+    found["systems"] = systems.systems_table(
+        said, clock["ledger"], rule.rounds, heads_trained, training, systems.typical_table(rule.typical)
+    )
     for name, frame in found.items():
         tables.write_csv(frame, folder / "tables" / f"{name}.csv")
     assert not with_any or set(HEADS) == set(found["heads"]["head"])

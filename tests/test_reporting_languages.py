@@ -122,6 +122,7 @@ def told_in_results() -> list[str]:
         f"{pairs[1]}, of the fastest row{row}, 95%, n = 2",
         f"largest of 57 rows{row}",
         f"{pairs[1]}, 95%, dearest of 6{row}",
+        f"{pairs[1]}, of the drafter that gains most (parallel, 8 nodes; v(N) rules it out for 3 of 7 drafters)",
         "parts overlap: the least is -0.1 of 57 rows",
         "exact, 2 of 3 engines",
         "none, n = 1",

@@ -22,7 +22,7 @@ INK, GRID = "#1c1d21", "#86888f"
 
 DRAFTER = {"none": INK, "target": INK, "draft": "#0072b2", "mtp": "#d55e00", "ngram": "#009e73"}
 DRAFTER |= {"draft_dynamic": "#56b4e9", "lookup": "#cc79a7"}
-DRAFTER |= {"mtp_chained": "#b8860b", "mtp2": "#8c564b", "mtp4": "#5d4037", "parallel": "#00798c", "medusa1": "#aa4499"}
+DRAFTER |= {"mtp_chained": "#9a7108", "mtp2": "#8c564b", "mtp4": "#5d4037", "parallel": "#00798c", "medusa1": "#aa4499"}
 DRAFTER |= {"medusa2": "#882255", "eagle": "#6a51a3"}
 MODEL = {"plain": INK, "mtp": DRAFTER["mtp"], "module": "#cc79a7", "draft": DRAFTER["draft"]}
 MARKER = {"none": "s", "draft": "o", "mtp": "D", "ngram": "^", "draft_dynamic": "P", "lookup": "v"}

@@ -16,6 +16,7 @@ TEXTS = TEMPLATES / "text"
 FIGURE_TEXTS = ("figures", "figures_time", "figures_trees", "names")  # the files that figures take their words from
 
 ROW = re.compile(r"(?P<engine>\w+), (?P<drafter>\w+), gamma (?P<gamma>\d+)")  # a row of the ledger, named in results
+TREE_OF = re.compile(r"\((?P<drafter>\w+), (?P<gamma>\d+) nodes")  # a drafter and the size of its tree
 
 
 def shape_of(drafter: str | None) -> str:
@@ -82,7 +83,11 @@ class Wording:
             names = {kind: self.name(kind, found[kind]) for kind in ("engine", "drafter")}
             return self.say("said.row", size=self.size(found["drafter"], int(found["gamma"])), **names)
 
-        text = ROW.sub(row, text or "")
+        def tree(found: re.Match) -> str:
+            size = self.name("size", "tree").format(gamma=found["gamma"])
+            return f"({self.name('drafter', found['drafter'])}, {size}"
+
+        text = TREE_OF.sub(tree, ROW.sub(row, text or ""))
         for pattern, words in self.raw("said.patterns"):
             text = re.sub(pattern, words, text)
         return text
