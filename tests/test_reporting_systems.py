@@ -1,6 +1,8 @@
 """The published systems and trees in the report: with heads and trees, without them, and in both languages."""
 
+import base64
 import csv
+import gzip
 import re
 from pathlib import Path
 
@@ -8,7 +10,7 @@ import pytest
 import yaml
 from specledger.analysis.frames import ENGINES, ORDER
 from specledger.foundation.drafters import HEADS, branched, methods
-from specledger.reporting import labels, paper, report, views_systems
+from specledger.reporting import labels, page, paper, report, views_systems
 from specledger.reporting.figures import draw_all
 from specledger.reporting.wording import languages, read_texts, read_wording
 from test_reporting import Made, Reader, cells, make
@@ -82,6 +84,21 @@ def test_figures_of_few_drafters_stay_figures_of_few(study, text):
 def test_the_page_stays_small_and_carries_every_table(text):
     assert len(text.encode("utf-8")) < 1_500_000
     assert "data-whole" in text, "each table is in the page, so that one file can hold them all"
+
+
+def test_large_tables_are_packed_and_the_others_are_plain(study):
+    document, found = report.build(study.results, study.figures, study.about)
+    contents = {item.name: item.content for item in document.downloads}
+    for room in (10_000_000, 120_000, 30_000, 0):
+        links = page.links(document.downloads, found.results, room)
+        assert [link.name for link in links] == list(contents)
+        assert sum(len(link.url) + len(link.packed) for link in links) <= room
+        for link in links:
+            assert not (link.url and link.packed)
+            if link.packed:
+                assert gzip.decompress(base64.b64decode(link.packed)) == contents[link.name]
+    assert all(link.url for link in page.links(document.downloads, found.results, 10_000_000))
+    assert all(link.url or link.packed for link in page.links(document.downloads, found.results, 120_000))
 
 
 def test_it_is_all_there_in_chinese_and_on_paper(study, tmp_path):

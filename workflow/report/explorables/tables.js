@@ -86,10 +86,28 @@ document.querySelectorAll("table.sortable").forEach((table, number) => {
 });
 
 // A table's own link downloads the file that the list at the end holds once.
-for (const link of document.querySelectorAll("a[data-csv]")) {
-  const held = document.querySelector(`#csv-${link.dataset.csv} a[download]`);
-  if (held) [link.href, link.download] = [held.href, held.download];
+function offerBeside() {
+  for (const link of document.querySelectorAll("a[data-csv]")) {
+    const held = document.querySelector(`#csv-${link.dataset.csv} a[download]`);
+    if (held) [link.href, link.download] = [held.href, held.download];
+  }
 }
+
+// A large table lies in the page as gzip; where it can be unpacked, its path becomes a link like the others.
+async function unpack(place) {
+  const { name, packed } = place.dataset;
+  const bytes = Uint8Array.from(atob(packed), (one) => one.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  const link = document.createElement("a");
+  link.href = `data:text/csv;charset=utf-8,${encodeURIComponent(await new Response(stream).text())}`;
+  link.download = link.textContent = `${name}.csv`;
+  if (name !== "dictionary") link.dataset.table = name;
+  place.replaceWith(link);
+}
+
+const packed = "DecompressionStream" in globalThis ? [...document.querySelectorAll("[data-packed]")] : [];
+offerBeside();
+globalThis.specledger.unpacked = Promise.all(packed.map(unpack)).then(offerBeside);
 
 // On paper all is open; of parts that share a name only one can be.
 addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((one) => {

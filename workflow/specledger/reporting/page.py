@@ -1,5 +1,7 @@
 """The report as one HTML file: no request to anywhere, complete without JavaScript, the same bytes each time."""
 
+import base64
+import gzip
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,29 +29,45 @@ def data_url(content: bytes) -> str:
     return "data:text/csv;charset=utf-8," + quote(content, safe=SAFE)
 
 
+def packed_csv(content: bytes) -> str:
+    """CSV bytes as gzip in base64, which a script of the page unpacks."""
+    return base64.b64encode(gzip.compress(content, mtime=0)).decode("ascii")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Link:
-    """A download of the page: its address, or only the path where the page would grow too large."""
+    """A download of the page: its address, or packed for a script; or only the path where the page would be too large.
+
+    Without a script a packed table is its path too.
+    """
 
     name: str
     note: str
     url: str
+    packed: str
     path: str
 
 
 def links(downloads: tuple[Download, ...], results: Path, room: int) -> tuple[Link, ...]:
-    """The smallest tables first, as long as their addresses fit into `room` bytes; in the order of `downloads`."""
+    """Every table packed, the smallest first, as long as `room` bytes last; those that then fit as plain addresses."""
     urls = {item.name: data_url(item.content) for item in downloads}
-    fitting = set()
-    for name, url in sorted(urls.items(), key=lambda item: (len(item[1]), item[0])):
-        room -= len(url)
-        if room >= 0:
-            fitting.add(name)
+    packed = {item.name: packed_csv(item.content) for item in downloads}
+    sizes = {name: min(len(urls[name]), len(packed[name])) for name in urls}
+    held, plain = set(), set()
+    for name in sorted(sizes, key=lambda name: (sizes[name], name)):
+        if sizes[name] <= room:
+            held.add(name)
+            room -= sizes[name]
+    for name in sorted(held, key=lambda name: (len(urls[name]), name)):
+        if len(urls[name]) - sizes[name] <= room:
+            plain.add(name)
+            room -= len(urls[name]) - sizes[name]
     return tuple(
         Link(
             name=item.name,
             note=item.note,
-            url=urls[item.name] if item.name in fitting else "",
+            url=urls[item.name] if item.name in plain else "",
+            packed=packed[item.name] if item.name in held - plain else "",
             path=f"{results.parent.name}/{results.name}/tables/{item.name}.csv",
         )
         for item in downloads
@@ -106,7 +124,7 @@ def render(results: Path, figures: Path, provenance: Mapping, output: Path) -> N
 
     def with_tables(room: int) -> str:
         downloads = links(document.downloads, study.results, room)
-        return template.render(downloads=downloads, whole=all(link.url for link in downloads), **values)
+        return template.render(downloads=downloads, whole=all(link.url or link.packed for link in downloads), **values)
 
     text = with_tables(MOST_BYTES - len(with_tables(0).encode("utf-8")))
     write_text(Path(output), text)
