@@ -8,7 +8,7 @@ from specledger.reporting.document import Banner, Paragraph
 from specledger.reporting.drawing_rule import Chosen
 from specledger.reporting.findings_proof import kept, summary_values
 from specledger.reporting.formats import MISSING, known, number, times
-from specledger.reporting.study import Study
+from specledger.reporting.study import Study, has_trees
 from specledger.reporting.tables import Row
 from specledger.reporting.wording import Wording
 
@@ -43,6 +43,7 @@ def shared_values(study: Study, words: Wording) -> dict[str, str]:
         "method": words.told(summary["interval"].get("method") or "t over seeds"),
         "difference_method": words.told(summary["paired_difference"].get("method") or "paired t over seeds"),
         "seed": str(study.shown_seed),
+        "elsewhere": words.raw("figures.elsewhere") if has_trees(study.tables) else "",
         "draws": formats.whole(draws),
         "fed_short": formats.whole(prefix["fed_short"]),
         "fed_long": formats.whole(prefix["fed_long"]),

@@ -160,7 +160,7 @@ def cost_of_typical(study: Study, row: Row) -> str:
 def _same(study: Study, words: Wording, row: Row) -> Cell:
     """Whether the row follows the law of plain decoding, and what it costs where that was given up."""
     found, lossy = yes_no(words, row["lossless"]), cost_of_typical(study, row)
-    return replace(found, note=words.say("columns.lossy", tv=lossy)) if lossy else found
+    return replace(found, note=words.say("columns.lossy", tv=lossy.partition(" ")[0])) if lossy else found
 
 
 def ledger(study: Study, words: Wording) -> View:
