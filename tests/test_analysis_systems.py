@@ -93,6 +93,9 @@ def test_trees_beside_chains_by_hand():
     assert row["most_ratio"] == pytest.approx(max(1.2 * 1.6 / 1.7, 1.3 * 1.6 / 2.1))
     assert row["verdict"] == trees.RULED_OUT
     assert trees.trees_table(ledger(), texts(1.5), SHAPES).iloc[0]["verdict"] == trees.REACHED
+    cheap = ledger().assign(c=[0.2, 0.05, 0.1, 0.1, 0.1])  # a tree that drafts for less than its chain
+    row = trees.trees_table(cheap, texts(1.4), SHAPES).iloc[0]
+    assert row["most_ratio"] == pytest.approx(1.2 * 1.6 / (0.2 + 1.2 + 0.1))
     nothing = trees.trees_table(ledger().query("drafter == 'medusa1'"), texts(1.4), SHAPES)
     assert list(nothing.columns) == trees.TREE_TABLE and nothing.empty
 

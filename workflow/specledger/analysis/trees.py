@@ -33,8 +33,8 @@ def trees_table(ledger: pd.DataFrame, texts: pd.DataFrame, shapes: pd.DataFrame)
     """One row per engine and drafter with trees: its fastest chain, its fastest tree, and their ratio in the same run.
 
     Both are chosen by the speed-up that is then shown. `nodes_predicted` is the size that the measured-cost model
-    prefers. `most_ratio` is the most that any measured size could win over the chain if growing and judging a tree
-    took no more than the chain's drafting and judging: tokens a round over tokens a round, at the measured v(N).
+    prefers. `most_ratio` is the most that any measured size could win over the chain at the measured v(N), with the
+    cheaper of both draftings and of both judgings: tokens a round over tokens a round, over what the rounds take then.
     """
     rows = []
     lossless = ledger[ledger["lossless"].astype(bool)].dropna(subset=["speedup"])
@@ -80,9 +80,9 @@ def ratio_of(tree: pd.Series, chain: pd.Series, texts: pd.DataFrame) -> Interval
 
 def _most(chain: pd.Series, size: pd.Series) -> float:
     """What a tree of this size could win over the chain at most, at the measured v."""
-    round_of_chain = chain["gamma"] * chain["c"] + chain["v"] + chain["overhead"]
+    drafts, rests = ([row["gamma"] * row["c"] for row in (chain, size)], [row["overhead"] for row in (chain, size)])
     yields = size["tokens_per_round"] / chain["tokens_per_round"]
-    return float(yields * round_of_chain / (round_of_chain + size["v"] - chain["v"]))
+    return float(yields * (drafts[0] + chain["v"] + rests[0]) / (min(drafts) + size["v"] + min(rests)))
 
 
 def verdict(ratio: Interval | None, most: float) -> str:
