@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 
 from specledger.analysis.costs import PROPOSE
+from specledger.foundation.drafters import TYPICAL
 from specledger.statistics.families import holm
 from specledger.statistics.intervals import LEVEL, Interval, paired_t_interval
 
@@ -52,7 +53,8 @@ def _extremes(ledger: pd.DataFrame) -> dict:
     methods = ledger[ledger["drafter"] != "none"]
     if methods.empty:
         return {"best": None, "slowest": None, "most_tokens": None}
-    most = methods.loc[methods["tokens_per_round"].idxmax()]
+    typical = methods["drafter"].str.endswith(TYPICAL)  # which buys its tokens with the distribution
+    most = methods.loc[methods["tokens_per_round"].where(~typical, 0.0).idxmax()]
     # A speed-up that changes the distribution is no answer to the question, so lossless rows go first.
     lossless = methods[methods["lossless"].astype(bool)]
     candidates = methods if lossless.empty else lossless
