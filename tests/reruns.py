@@ -108,7 +108,7 @@ EDITS = {
     "sweep.gammas.medusa2": [3],
     "sweep.gammas.eagle": [3],
     **{f"sweep.trees.{drafter}": [5] for drafter in STUDY["sweep"]["trees"]},
-    "trees.texts": 1,
+    "trees.texts": 2,
     "trees.tokens": 30,
     "sweep.engines": ["cached"],
     "sweep.gammas.draft": [1, 3],
