@@ -21,6 +21,8 @@ class MedusaHeads(nn.Module):
         super().__init__()
         self.residuals = nn.ModuleList(nn.Linear(config.width, config.width) for _ in range(count))
         self.outputs = nn.ModuleList(Linear(config.width, config.vocabulary) for _ in range(count))
+        for residual in self.residuals:
+            nn.init.zeros_(residual.bias)  # PyTorch would draw it from its global generator
 
     def begin_as(self, target: Llama) -> None:
         """Start every head from the target's output head."""
