@@ -5,7 +5,6 @@ import copy
 import pytest
 import torch
 from small import CPU, SCHEDULE, corpus_of, sizes, tiny_llama, tiny_mtp
-from specledger.foundation import config as configuration
 from specledger.foundation import drafters
 from specledger.foundation.errors import UserError
 from specledger.models.heads import HEADS, build_head, load_head, save_head
@@ -62,7 +61,7 @@ def fitted(subject, seed: int = 1, **settings):
 
 def test_names_are_those_of_the_configuration():
     assert tuple(HEADS) == drafters.HEADS
-    assert tuple(name for name in HEADS if HEADS[name].joint) == configuration.JOINT
+    assert tuple(name for name in HEADS if HEADS[name].joint) == drafters.JOINT
     with pytest.raises(ValueError, match=r"head must be one of mtp2, .*, got mtp3"):
         build_head("mtp3", CONFIG)
 
