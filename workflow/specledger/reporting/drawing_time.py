@@ -56,7 +56,7 @@ def draw_theory(table: Table, words: Wording) -> Figure:
         axis.set_title(words.name("engine_rule", engine))
         axis.set_xlabel(words.say("plot.measured_speedup"))
     axes[0].set_ylabel(words.say("plot.predicted_speedup"))
-    drafters = sorted(table.values("drafter"), key=place_of)
+    drafters = sorted({row["drafter"] for row in main_rows(table.rows)}, key=place_of)
     handles = [
         Line2D([], [], linestyle="", marker=MARKER.get(name, "o"), color=drafter_colour(name), label=label)
         for name, label in ((name, words.name("drafter", name)) for name in drafters)
