@@ -31,6 +31,7 @@ from specledger.experiments.reference import (
 )
 from specledger.experiments.remembered import Remembered
 from specledger.experiments.sequences import (
+    Laws,
     acceptance_test,
     examined_proposals,
     judge_texts,
@@ -263,9 +264,8 @@ def test_complete_decoders_follow_the_exact_law(name, executed):
     samplings = [Sampling(), Sampling(temperature=0.7), Sampling(top_k=3), Sampling(top_p=0.8)]
     rows = list(
         sequence_rows(
-            CAST,
+            Laws(CAST, PROMPT),
             [name],
-            PROMPT,
             samplings,
             Remembered(engine=executed),
             gamma=2,

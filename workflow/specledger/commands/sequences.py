@@ -3,8 +3,8 @@
 from specledger.commands import measuring
 from specledger.decoding.engines import Engine, engine
 from specledger.experiments.remembered import Remembered
-from specledger.experiments.sequences import sequence_rows
-from specledger.experiments.sweep import served
+from specledger.experiments.sequences import Laws, sequence_rows
+from specledger.experiments.sweep import serves
 from specledger.foundation.drafters import goes_on_from_caches
 from specledger.foundation.progress import Progress
 from specledger.foundation.records import write_rows
@@ -13,9 +13,9 @@ from specledger.sampling.distributions import Sampling
 add_arguments = measuring.add_arguments
 
 
-def parts_of(executed: Engine, drafters: dict, samplings: list[Sampling]) -> list[tuple]:
+def parts_of(executed: Engine, drafters: list[str], samplings: list[Sampling]) -> list[tuple]:
     """An engine, drafters and samplings: heads and trees, which are many, by the first sampling alone."""
-    names = list(served(executed, drafters))
+    names = [name for name in drafters if serves(executed, name)]
     many = [name for name in names if goes_on_from_caches(name)]
     parts = [(executed, [name for name in names if name not in many], samplings), (executed, many, samplings[:1])]
     return [part for part in parts if part[1]]
@@ -26,12 +26,12 @@ def run(options, log) -> None:
     samplings = [Sampling(**sampling) for sampling in settings["samplings"]]
     engines = [engine(name) for name in settings["engines"]]
     asked = [part for executed in engines for part in parts_of(executed, settings["drafters"], samplings)]
-    rows, size = [], {key: settings[key] for key in ("gamma", "texts")}
+    rows, known = [], Laws(cast, corpus.prompt.tolist())
+    size = {key: settings[key] for key in ("gamma", "texts")}
     total = sum(len(names) * len(chosen) for _, names, chosen in asked)
     with Progress(f"sequences seed {options.seed}", total, log, unit="sample") as progress:
         shared = {"count": settings["tokens"], "seed": options.seed, "after_each": progress.advance, **size}
         for executed, names, chosen in asked:
-            remembered = Remembered(engine=executed)
-            rows += sequence_rows(cast, names, corpus.prompt.tolist(), chosen, remembered, **shared)
+            rows += sequence_rows(known, names, chosen, Remembered(engine=executed), **shared)
     write_rows(options.output / "sequences.csv", rows)
     measuring.certify(options, settings, cast)

@@ -15,11 +15,11 @@ from scipy import stats
 from specledger.decoding.counted import NGramDrafter
 from specledger.decoding.counts import Generated
 from specledger.decoding.loops import speculative
-from specledger.experiments.cast import Cast, base_of, tree_drafter
+from specledger.experiments.cast import Cast, tree_drafter
 from specledger.experiments.exact_laws import ExactLaws, near_a_cut
 from specledger.experiments.reference import TARGET, Reference, alphabet, tree_logits
 from specledger.experiments.remembered import Remembered
-from specledger.foundation.drafters import branched
+from specledger.foundation.drafters import base_of, branched
 from specledger.models.llama import Llama
 from specledger.sampling.distributions import Sampling, distribution
 from specledger.sampling.uniforms import Uniforms
@@ -156,9 +156,8 @@ def ngram_tests(tokens_NL: np.ndarray, exact: ExactLaws) -> list[Finding]:
 
 
 def sequence_rows(
-    cast: Cast,
+    known: "Laws",
     drafters: Sequence[str],
-    prompt: list[int],
     samplings: Sequence[Sampling],
     engine: Remembered,
     *,
@@ -169,26 +168,26 @@ def sequence_rows(
     after_each: Callable[[], None],
 ) -> Iterator[dict]:
     """One row per drafter, sampling and test, of texts of their own; trees are of one small shape."""
-    laws_of = Laws(cast, prompt)
-    for index, (name, sampling) in enumerate(product(drafters, samplings)):
+    cast, prompt = known.cast, known.prompt
+    for name, (place, sampling) in product(drafters, enumerate(samplings)):
         drafter, target = cast.drafters[base_of(name)], cast.target_of(name)
         tree = SHAPE.down_to(drafter.max_gamma or SHAPE.depth) if branched(name) else None
         used = min(gamma, drafter.max_gamma or gamma) if tree is None else len(tree.parents)
         limits = {"gamma": used, "count": count}
-        uniforms = Uniforms("sequences", seed, engine.name, index)
+        uniforms = Uniforms("sequences", seed, engine.name, name, place)
         shared = {"engine": engine, "sampling": sampling, "uniforms": uniforms, **limits}
         decoding = drafter if tree is None else tree_drafter(drafter, tree)
         found = [speculative(target, decoding, prompt, **shared) for _ in range(texts)]
         about = {"seed": seed, "engine": engine.name, "context_rule": engine.context_rule, "drafter": name}
         about |= {"gamma": used, **asdict(sampling), "texts": texts, "tokens": count}
-        reference, exact = laws_of.of(target, sampling)
+        reference, exact = known.of(target, sampling)
         for finding in judge_texts(found, reference, drafter.name, prompt, exact, branched=tree is not None, **limits):
             yield {**about, **asdict(finding)}
         after_each()
 
 
 class Laws:
-    """The exact laws after one prompt, of each target that drafters draft for, computed once."""
+    """The exact laws after one prompt, of each target that drafters draft for, computed once for all engines."""
 
     def __init__(self, cast: Cast, prompt: list[int]):
         self.cast, self.prompt = cast, prompt

@@ -40,9 +40,14 @@ class Method:
         return speculative(target, drafter, prompt, gamma=self.gamma, clocked=self.clocked, **shared)
 
 
+def serves(engine: Engine, drafter: str) -> bool:
+    """Heads and trees need an engine that goes on from what it computed."""
+    return engine.branches or not goes_on_from_caches(drafter)
+
+
 def served(engine: Engine, gammas: dict[str, list[int]]) -> dict[str, list[int]]:
     """The drafters that this engine can serve, with their gammas."""
-    return {name: found for name, found in gammas.items() if engine.branches or not goes_on_from_caches(name)}
+    return {name: found for name, found in gammas.items() if serves(engine, name)}
 
 
 def methods_of(engines: list[Engine], gammas: dict[str, list[int]]) -> list[Method]:

@@ -68,7 +68,7 @@ def _measured_by(config: dict, stage: str) -> dict:
             slice_ = {**config["acceptance"], **_cast_of(config), **sampling}
         case "sequences":
             # In a few tokens lookup finds nothing; typical acceptance is lossy by design.
-            drafters = {name: [] for name in sorted(methods(config)) if name != "lookup" and not name.endswith(TYPICAL)}
+            drafters = [name for name in sorted(methods(config)) if name != "lookup" and not name.endswith(TYPICAL)]
             slice_ = {**config["sequences"], "engines": eager, "drafters": drafters, **drafting}
         case "controls":
             slice_ = {**config["controls"], "gamma": config["sequences"]["gamma"]}
