@@ -10,7 +10,7 @@ from typing import Any
 
 from specledger.decoding.engines import CachedSession, Output
 from specledger.experiments.remembered import Remembered
-from specledger.experiments.wrong_decoders import WrongDecoder
+from specledger.experiments.wrong_decoders import WrongDecoder, WrongSessions
 from specledger.experiments.wrong_rules import SLIP
 from specledger.models.cache import Attended, Branches, KVCache
 from specledger.models.llama import Llama
@@ -67,22 +67,6 @@ class OtherBranchSession:
     def keep(self, path: Sequence[int], nodes: int) -> None:
         other = self.tree.path(self.tree.levels[len(path) - 1][self.place]) if path else ()
         self.session.keep(other, nodes)
-
-
-@dataclass(frozen=True, kw_only=True)
-class WrongSessions:
-    """An engine whose sessions of the target are `wrong`; of the drafter's models they are its own."""
-
-    honest: Any
-    target: Llama
-    wrong: Callable[[Any], Any]
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.honest, name)
-
-    def open(self, model: Llama, capacity: int) -> Any:
-        session = self.honest.open(model, capacity)
-        return self.wrong(session) if model is self.target else session
 
 
 def wrong_branches(target: Llama) -> list[WrongDecoder]:

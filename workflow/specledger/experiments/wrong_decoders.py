@@ -107,22 +107,27 @@ def rejected_kept(tokens: list[int], past: list[Past]) -> list[int]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Untrimmed:
-    """An engine whose target's cache doesn't shrink: what was rejected stays in the context."""
+class WrongSessions:
+    """An engine whose sessions of the target are `wrong`; of the drafter's models they are its own.
+
+    `room` is how many positions more than asked for they keep.
+    """
 
     honest: Any
     target: Llama
+    wrong: Callable[[Any], Any]
+    room: int = 0
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.honest, name)
 
     def open(self, model: Llama, capacity: int) -> Any:
-        session = self.honest.open(model, capacity + 64)
-        return UntrimmedSession(session) if model is self.target else session
+        session = self.honest.open(model, capacity + self.room)
+        return self.wrong(session) if model is self.target else session
 
 
 class UntrimmedSession:
-    """Keeps all that was ever fed, and takes the caller's word only for how much is new."""
+    """A target whose cache doesn't shrink: what was rejected stays, and the caller tells only how much is new."""
 
     def __init__(self, session: Any):
         self.session, self.fed, self.known = session, [], 0
@@ -207,7 +212,7 @@ def wrong_states(target: Llama) -> list[WrongDecoder]:
             source="mlx-lm PR #1109",
             uses="draft",
             sees=("3-gram", "acceptance"),
-            engine=lambda honest: Untrimmed(honest=honest, target=target),
+            engine=lambda honest: WrongSessions(honest=honest, target=target, wrong=UntrimmedSession, room=64),
         ),
         WrongDecoder(
             name="mtp-hidden-stale",
