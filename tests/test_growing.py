@@ -8,11 +8,12 @@ from small import sizes, tiny_llama
 from specledger.decoding.engines import engine
 from specledger.decoding.loops import autoregressive, speculative
 from specledger.experiments.block_law import drafts_of
-from specledger.experiments.cast import base_of, with_trees
+from specledger.experiments.cast import with_trees
 from specledger.experiments.reference import proposed_logits
 from specledger.experiments.remembered import Remembered
-from specledger.experiments.sequences import sequence_rows
+from specledger.experiments.sequences import Laws, sequence_rows
 from specledger.experiments.shapes import RANK_COLUMNS, SHAPE_COLUMNS, rank_rows, rates_of, shape_rows, wide_tree
+from specledger.foundation.drafters import base_of
 from specledger.foundation.records import write_rows
 from specledger.models.cache import tree_mask
 from specledger.sampling.distributions import GREEDY, Sampling, distribution
@@ -93,7 +94,7 @@ def test_complete_decoders_of_trees_and_heads_follow_the_exact_law(name):
     """Two samplings, 400 texts each; under other seeds one of 6 p-values falls below 1e-4 about once in 1,600."""
     rows = list(
         sequence_rows(
-            CAST, [name], PROMPT, [Sampling(), Sampling(top_k=3)], Remembered(engine=CACHED),
+            Laws(CAST, PROMPT), [name], [Sampling(), Sampling(top_k=3)], Remembered(engine=CACHED),
             gamma=2, count=5, texts=400, seed=12, after_each=lambda: None,
         )
     )  # fmt: skip

@@ -9,7 +9,7 @@ import pandas as pd
 from specledger.analysis import claims
 from specledger.analysis.frames import columns_of, known, mean
 from specledger.analysis.heads import beyond_target
-from specledger.foundation.drafters import TREE, TYPICAL, branched
+from specledger.foundation.drafters import TREE, TYPICAL, base_of, branched
 from specledger.statistics.intervals import t_interval
 
 SYSTEM_COLUMNS = (
@@ -89,7 +89,7 @@ def systems_table(
     for system in systems:
         about = {"system": system.id, **{key: getattr(system, key) for key in sorted(REQUIRED - {"id", "drafters"})}}
         for base in system.drafters:
-            parameters, share = beyond_target(base.removesuffix(TYPICAL), heads, training)
+            parameters, share = beyond_target(base_of(base), heads, training)
             for name in (base,) if base.endswith(TYPICAL) else (base, base + TREE):
                 same = ledger[(ledger["engine"] == engine) & (ledger["drafter"] == name)].dropna(subset=["speedup"])
                 if len(same):

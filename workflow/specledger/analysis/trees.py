@@ -5,7 +5,7 @@ import pandas as pd
 
 from specledger.analysis.frames import columns_of, known, ordered
 from specledger.analysis.timing import BLOCK
-from specledger.foundation.drafters import TREE
+from specledger.foundation.drafters import TREE, base_of
 from specledger.statistics.intervals import Interval, t_interval
 from specledger.statistics.paired import paired_log_interval
 
@@ -40,7 +40,7 @@ def trees_table(ledger: pd.DataFrame, texts: pd.DataFrame, shapes: pd.DataFrame)
     lossless = ledger[ledger["lossless"].astype(bool)].dropna(subset=["speedup"])
     trees = lossless[lossless["drafter"].str.endswith(TREE)]
     for (engine, name), sizes in trees.groupby(["engine", "drafter"], sort=True):
-        base = name.removesuffix(TREE)
+        base = base_of(name)
         chains = lossless[(lossless["engine"] == engine) & (lossless["drafter"] == base)]
         if len(chains):
             rows.append({"engine": engine, "drafter": base} | _row(chains, sizes, texts, shapes))

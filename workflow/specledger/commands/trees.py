@@ -2,8 +2,8 @@
 
 from specledger.commands import measuring
 from specledger.decoding.engines import engine
-from specledger.experiments.cast import base_of
 from specledger.experiments.shapes import RANK_COLUMNS, SHAPE_COLUMNS, rank_rows, shape_rows
+from specledger.foundation.drafters import base_of
 from specledger.foundation.progress import Progress
 from specledger.foundation.records import write_rows
 from specledger.sampling.distributions import Sampling

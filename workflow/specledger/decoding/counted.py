@@ -121,6 +121,8 @@ class LookupSession:
 class NGramSpeaker:
     """The n-gram's q along a tree of proposals (see `speakers`)."""
 
+    hears = False
+
     def __init__(self, drafter: NGramDrafter, *, sampling: Sampling, capacity: int):
         self.drafter, self.sampling, self.reach = drafter, sampling, drafter.ngram.order - 1
 

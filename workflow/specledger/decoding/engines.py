@@ -76,19 +76,14 @@ class CachedSession:
         assert len(tokens) - first >= rows, "the rows asked for were computed before and not rolled back"
         return self._output(tokens[first:], self.cache, rows, first)
 
-    def branch(self, tokens: Sequence[int], proposed: Sequence[int], tree: Tree, known: int = 0) -> Output:
-        """Compute the sequence as far as it isn't known and then nodes of a tree after it.
-
-        Args:
-            proposed: the tokens of the nodes from number `known` on; the others were computed before.
+    def branch(self, tokens: Sequence[int], proposed: Sequence[int], tree: Tree) -> Output:
+        """Compute the sequence as far as it isn't known, and then the nodes of a tree with these tokens after it.
 
         Returns:
-            Logits of the last token (unless nodes are known) and of the new nodes; hidden states of all new rows.
+            Logits of the last token and of the nodes; hidden states of all new rows.
         """
         first = self.cache.length
-        new = [*tokens[first - known :], *proposed] if not known else [*proposed]
-        rows = len(proposed) + (not known)
-        return self._output(new, self.cache.beside(tree, known), rows, first - known)
+        return self._output([*tokens[first:], *proposed], self.cache.beside(tree), len(proposed) + 1, first)
 
     def keep(self, path: Sequence[int], nodes: int) -> None:
         """Of the tree's nodes, all computed, only those of `path` stay, as the next tokens of the sequence."""

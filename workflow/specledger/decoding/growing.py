@@ -22,20 +22,27 @@ from specledger.theory.trees import ROOT, Tree
 class Growing:
     """A drafter that asks `kind`, made of `models`, for the q of each level of a tree, and draws its nodes from it.
 
-    `tree` None drafts a chain of gamma. `hears` marks one that goes on from the target's states: it drafts nothing
-    in a text's first round. `target` is the target that it was trained with, where that isn't the study's own.
-    `typical` proposes the likeliest tokens, for typical acceptance, which is lossy.
+    `tree` None drafts a chain of gamma. `typical` proposes the likeliest tokens, for typical acceptance, which is
+    lossy.
     """
 
     name: str
     kind: Any
     models: tuple
-    hears: bool
     vocabulary: int
     max_gamma: int | None = None
     tree: Tree | None = None
-    target: Llama | None = None
     typical: bool = False
+
+    @property
+    def hears(self) -> bool:
+        """Does it go on from the target's states? It drafts nothing in a text's first round then."""
+        return self.kind.hears
+
+    @property
+    def target(self) -> Llama | None:
+        """The target that it was trained for or with; None for one that drafts for any."""
+        return self.models[0] if self.hears else None
 
     def open(self, engine: Engine, sampling: Sampling, capacity: int) -> "GrowingSession":
         room = capacity + (len(self.tree.parents) if self.tree is not None else 0)

@@ -24,7 +24,9 @@ from specledger.theory.trees import ROOT, Tree
 
 
 class Speaker(Protocol):
-    """One drafter's state while one text is decoded."""
+    """One drafter's state while one text is decoded; `hears` tells whether it goes on from the target's states."""
+
+    hears: bool
 
     def begin(self, output: Output | None, tokens: Sequence[int]) -> np.ndarray:
         """q [V] after `tokens`; `output` is the target's last forward, whose rows follow what was heard before."""
@@ -52,6 +54,8 @@ class Branching:
 class ModelSpeaker:
     """A draft model of its own, with a cache that follows the text."""
 
+    hears = False
+
     def __init__(self, model: Llama, *, sampling: Sampling, capacity: int):
         self.session, self.sampling = CachedSession(model, capacity), sampling
 
@@ -74,6 +78,8 @@ class FeatureSpeaker:
     Its cache holds the pairs (state at i, token at i + 1) of the text; a node is the pair of its parent's state and
     its token.
     """
+
+    hears = True
 
     def __init__(self, target: Llama, module: FeatureDrafter | MTPModule, *, sampling: Sampling, capacity: int):
         self.target, self.module, self.sampling = target, module, sampling
@@ -104,6 +110,8 @@ class FeatureSpeaker:
 
 class Independent:
     """Heads that speak of one position each, whatever stands between: the q of a depth is the same at every node."""
+
+    hears = True
 
     def __init__(self, target: Llama, heads: MedusaHeads | ParallelHeads, *, sampling: Sampling, capacity: int):
         self.target, self.heads, self.sampling = target, heads, sampling
@@ -156,6 +164,8 @@ class ChainSpeaker:
     Module k's pair at position i is final once the token at i + k is, so that its cache ends k - 1 pairs before that
     of module 1. `states[k]` are those of depth k at every position, the target's at depth 0.
     """
+
+    hears = True
 
     def __init__(self, target: Llama, chain: MTPChain, *, sampling: Sampling, capacity: int):
         self.target, self.chain, self.sampling = target, chain, sampling

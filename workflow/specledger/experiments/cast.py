@@ -10,7 +10,7 @@ from specledger.decoding.counted import LookupDrafter, NGramDrafter, NGramSpeake
 from specledger.decoding.drafters import Drafter, DraftModel, MTPDrafter
 from specledger.decoding.growing import Growing
 from specledger.decoding.speakers import ChainSpeaker, FeatureSpeaker, MedusaSpeaker, ModelSpeaker, ParallelSpeaker
-from specledger.foundation.drafters import TREE, TYPICAL
+from specledger.foundation.drafters import TREE, TYPICAL, base_of
 from specledger.foundation.records import read_rows
 from specledger.models.features import FeatureDrafter
 from specledger.models.heads import load_head
@@ -67,20 +67,13 @@ class Cast:
         return name in self.lossless and not (isinstance(drafter, Growing) and drafter.kind is ChainSpeaker)
 
 
-def base_of(name: str) -> str:
-    """The drafter whose trees `name` drafts, or the name itself."""
-    return name.removesuffix(TREE).removesuffix(TYPICAL)
-
-
 def chained(target: Llama, mtp: MTPModule) -> Growing:
     """The MTP module of depth 1 fed with its own states, beyond the depth that it was trained for."""
     return Growing(
         name="mtp_chained",
         kind=FeatureSpeaker,
         models=(target, mtp),
-        hears=True,
         vocabulary=target.config.vocabulary,
-        target=target,
     )
 
 
@@ -101,10 +94,8 @@ def growing_heads(name: str, target: Llama, head: torch.nn.Module) -> Growing:
         name=name,
         kind=kind,
         models=(target, head),
-        hears=True,
         vocabulary=target.config.vocabulary,
         max_gamma=limit,
-        target=target,
     )
 
 
@@ -124,14 +115,11 @@ def tree_drafter(drafter: Drafter, tree: Tree, *, typical: bool = False) -> Grow
             return Growing(
                 kind=ModelSpeaker,
                 models=(drafter.model,),
-                hears=False,
                 vocabulary=drafter.model.config.vocabulary,
                 **shape,
             )
         case NGramDrafter():
-            return Growing(
-                kind=NGramSpeaker, models=(drafter,), hears=False, vocabulary=drafter.ngram.vocabulary, **shape
-            )
+            return Growing(kind=NGramSpeaker, models=(drafter,), vocabulary=drafter.ngram.vocabulary, **shape)
         case MTPDrafter():
             return replace(chained(drafter.target, drafter.mtp), **shape)
     raise ValueError(f"{drafter.name} drafts no trees")

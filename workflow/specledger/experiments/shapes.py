@@ -9,7 +9,8 @@ import numpy as np
 
 from specledger.decoding.engines import Engine
 from specledger.decoding.loops import speculative
-from specledger.experiments.cast import Cast, base_of, tree_drafter
+from specledger.experiments.cast import Cast, tree_drafter
+from specledger.foundation.drafters import base_of
 from specledger.sampling.distributions import Sampling
 from specledger.sampling.uniforms import Uniforms
 from specledger.theory.trees import ROOT, Tree, best_tree

@@ -27,6 +27,11 @@ def branched(name: str) -> bool:
     return name.endswith((TREE, TYPICAL))
 
 
+def base_of(name: str) -> str:
+    """The drafter whose trees `name` drafts, or the name itself."""
+    return name.removesuffix(TREE).removesuffix(TYPICAL)
+
+
 def goes_on_from_caches(name: str) -> bool:
     """Heads and trees, which only an engine that keeps what it computed can serve."""
     return name not in (*SPEAKING, *CHOOSERS)
@@ -34,7 +39,7 @@ def goes_on_from_caches(name: str) -> bool:
 
 def heads_of(config: dict) -> list[str]:
     """The heads that the drafters of the sweep use, and that those begin with, in the order of `HEADS`."""
-    asked = {name.removesuffix(TREE).removesuffix(TYPICAL) for name in methods(config)}
+    asked = set(map(base_of, methods(config)))
     if "medusa2" in asked:
         asked.add("medusa1")
     return [name for name in HEADS if name in asked]

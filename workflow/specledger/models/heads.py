@@ -9,6 +9,7 @@ from pathlib import Path
 
 import torch
 
+from specledger.foundation.drafters import DEPTHS
 from specledger.models.features import FeatureDrafter
 from specledger.models.llama import Llama, LlamaConfig
 from specledger.models.medusa import MedusaHeads
@@ -32,11 +33,11 @@ class HeadKind:
 
 
 HEADS = {
-    "mtp2": HeadKind(build=lambda config: MTPChain(config, depth=2)),
-    "mtp4": HeadKind(build=lambda config: MTPChain(config, depth=4)),
-    "parallel": HeadKind(build=lambda config: ParallelHeads(config, count=3), joint=True),
-    "medusa1": HeadKind(build=lambda config: MedusaHeads(config, count=4)),
-    "medusa2": HeadKind(build=lambda config: MedusaHeads(config, count=4), joint=True),
+    "mtp2": HeadKind(build=lambda config: MTPChain(config, depth=DEPTHS["mtp2"])),
+    "mtp4": HeadKind(build=lambda config: MTPChain(config, depth=DEPTHS["mtp4"])),
+    "parallel": HeadKind(build=lambda config: ParallelHeads(config, count=DEPTHS["parallel"]), joint=True),
+    "medusa1": HeadKind(build=lambda config: MedusaHeads(config, count=DEPTHS["medusa1"])),
+    "medusa2": HeadKind(build=lambda config: MedusaHeads(config, count=DEPTHS["medusa2"]), joint=True),
     "eagle": HeadKind(build=FeatureDrafter),
 }
 
