@@ -15,6 +15,7 @@ from pathlib import Path
 from urllib.parse import unquote_to_bytes
 
 import pytest
+from specledger.foundation.drafters import IN_ORDER
 from specledger.foundation.errors import UserError
 from specledger.reporting import formats, inline, labels, page, paper, report, takeaway
 from specledger.reporting.figures import draw_all
@@ -328,7 +329,7 @@ def test_values_never_become_markup():
 
 def test_names_in_figures_are_those_of_the_texts():
     words = read_wording("en", {})
-    assert set(labels.DRAFTERS) < set(words.raw("names.drafter")) and set(labels.PARTS) == set(words.raw("names.part"))
+    assert set(IN_ORDER) < set(words.raw("names.drafter")) and set(labels.PARTS) == set(words.raw("names.part"))
 
 
 def test_an_unknown_language_lists_those_that_there_are(study, tmp_path):

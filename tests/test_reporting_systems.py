@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 from specledger.analysis.frames import ENGINES, ORDER
-from specledger.foundation.drafters import HEADS, branched, methods
-from specledger.reporting import labels, page, paper, report, views_systems
+from specledger.foundation.drafters import HEADS, IN_ORDER, branched, methods
+from specledger.reporting import page, paper, report, views_systems
 from specledger.reporting.figures import draw_all
 from specledger.reporting.wording import languages, read_texts, read_wording
 from test_reporting import Made, Reader, cells, make
@@ -126,7 +126,7 @@ def test_one_seed_and_no_shape_that_was_timed(tmp_path):
 
 def test_every_drafter_that_a_study_may_name_has_its_place_and_its_words():
     names = [name for name in ORDER if name not in ENGINES]
-    assert list(labels.DRAFTERS) == names
+    assert list(IN_ORDER) == names
     asked = set(methods(yaml.safe_load((ROOT / "config" / "config.yaml").read_text(encoding="utf-8"))))
     assert asked <= set(names)
     for language in languages():

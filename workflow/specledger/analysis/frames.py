@@ -3,16 +3,12 @@
 import numpy as np
 import pandas as pd
 
-from specledger.foundation.drafters import branched
+from specledger.foundation.drafters import IN_ORDER, branched
 from specledger.statistics.intervals import Interval
 
 PLAIN = "none"
 ENGINES = ("recompute", "cached", "compiled", "target")
-ORDER = (
-    *ENGINES, "none", "draft", "draft_dynamic", "draft_tree", "mtp", "mtp_tree", "mtp_chained", "mtp_chained_tree",
-    "mtp2", "mtp4", "ngram", "ngram_tree", "lookup", "parallel", "parallel_tree", "medusa1", "medusa1_tree",
-    "medusa1_typical", "medusa2", "medusa2_tree", "eagle", "eagle_tree",
-)  # fmt: skip
+ORDER = (*ENGINES, *IN_ORDER)
 SHOWN_FIRST = {name: place for place, name in enumerate(ORDER)}
 
 

@@ -7,6 +7,11 @@ HEADS = ("mtp2", "mtp4", "parallel", "medusa1", "medusa2", "eagle")  # what is t
 JOINT = ("parallel", "medusa2")  # heads that train the target's trunk with them
 CHOOSERS = ("draft_dynamic", "lookup")  # drafters that choose how much they propose, up to gamma
 DEPTHS = {"mtp": MTP_DEPTH, "mtp2": 2, "mtp4": 4, "parallel": 3, "medusa1": 4, "medusa2": 4}  # longest proposals
+IN_ORDER = (  # of tables, figures and legends
+    "none", "draft", "draft_dynamic", "draft_tree", "mtp", "mtp_tree", "mtp_chained", "mtp_chained_tree", "mtp2",
+    "mtp4", "ngram", "ngram_tree", "lookup", "parallel", "parallel_tree", "medusa1", "medusa1_tree", "medusa1_typical",
+    "medusa2", "medusa2_tree", "eagle", "eagle_tree",
+)  # fmt: skip
 TREE, TYPICAL = "_tree", "_typical"  # of a drafter that drafts trees, and of one that typical acceptance judges
 
 

@@ -18,6 +18,7 @@ from specledger.reporting.wording import Wording
 WIDTH = 7.6
 ONE_LINE = 5  # entries of a legend that fit beside each other
 DASH = (0, (3.5, 2))
+ACROSS = 4  # panels of a line
 
 
 def methods(ledger: Table, engine: str) -> dict[str, list[Row]]:
@@ -34,6 +35,18 @@ def _panels(count: int, height: float) -> tuple[Figure, list[Axes]]:
     axes = figure.subplots(1, count, sharey=True, squeeze=False)[0]
     figure.get_layout_engine().set(wspace=0.06)
     return figure, list(axes)
+
+
+def grid(count: int, height: float) -> tuple[Figure, list[Axes]]:
+    """As many panels as there are drafters, four to a line, all on one scale."""
+    lines = -(-count // ACROSS)
+    figure = Figure(figsize=(WIDTH, 0.75 + height * lines), layout="constrained")
+    axes = figure.subplots(lines, min(count, ACROSS), sharex=True, sharey=True, squeeze=False).ravel()
+    for axis in axes[count:]:
+        axis.set_visible(False)
+    for axis in axes[max(0, count - ACROSS) : count]:
+        axis.tick_params(labelbottom=True)
+    return figure, list(axes[:count])
 
 
 def _line(axis: Axes, rows: Sequence[Row], column: str, **style) -> None:

@@ -7,7 +7,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from scipy import stats
 
-from specledger.reporting.drawing_ledger import DASH, WIDTH
+from specledger.reporting.drawing_ledger import ACROSS, DASH, grid
 from specledger.reporting.style import GRID, INK, drafter_colour
 from specledger.reporting.tables import Row, Table
 from specledger.reporting.wording import Wording
@@ -29,7 +29,6 @@ def _histogram(axis: Axes, drafter: str, rows: tuple[Row, ...], words: Wording) 
     axis.axhline(total / len(rows), color=INK, linewidth=1.3, linestyle=DASH, zorder=3)
     axis.set_xlim(0, 1)
     axis.set_xticks([0, 0.5, 1], ["0", "0.5", "1"])
-    axis.set_xlabel(words.say("plot.p_value"))
     axis.set_title(words.name("drafter", drafter))
     axis.grid(False, axis="x")
 
@@ -37,11 +36,12 @@ def _histogram(axis: Axes, drafter: str, rows: tuple[Row, ...], words: Wording) 
 def draw_p_values(table: Table, words: Wording) -> Figure:
     """A panel a drafter: flat bars are what an exact rule gives."""
     drafters = [name for name in table.values("drafter") if name != "all"]
-    figure = Figure(figsize=(WIDTH, 3.0), layout="constrained")
-    axes = figure.subplots(1, len(drafters), sharey=True, squeeze=False)[0]
+    figure, axes = grid(len(drafters), 2.25 if len(drafters) <= ACROSS else 1.75)
     for axis, drafter in zip(axes, drafters, strict=True):
         _histogram(axis, drafter, table.where(drafter=drafter), words)
-    axes[0].set_ylabel(words.say("plot.positions"))
+    for axis in axes[-ACROSS:]:
+        axis.set_xlabel(words.say("plot.p_value"))
+    figure.supylabel(words.say("plot.positions"), fontsize=9)
     handles = [
         Line2D([], [], color=INK, linewidth=1.2, linestyle=DASH, label=words.say("plot.expected")),
         Patch(

@@ -7,15 +7,14 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
-from specledger.foundation.drafters import TREE, branched
-from specledger.reporting.drawing_ledger import DASH, WIDTH, draw_intervals
+from specledger.foundation.drafters import TREE, base_of, branched
+from specledger.reporting.drawing_ledger import DASH, draw_intervals, grid
 from specledger.reporting.drawing_rates import empty
-from specledger.reporting.labels import base_of, place_of
+from specledger.reporting.labels import place_of
 from specledger.reporting.style import GRID, INK, MARKER, drafter_colour
 from specledger.reporting.tables import Row, Table
 from specledger.reporting.wording import Wording
 
-ACROSS = 4  # panels of a line
 DEEPEST = 4  # depths that are drawn
 Panel = Callable[[Axes, str, list[Row], list[Row]], None]
 
@@ -31,18 +30,6 @@ def _grown(ledger: Table) -> dict[str, tuple[list[Row], list[Row]]]:
         return [row for row in rows if row["drafter"] == name]
 
     return {name: (of(name), of(name + TREE)) for name in bases}
-
-
-def _grid(count: int, height: float) -> tuple[Figure, list[Axes]]:
-    """As many panels as there are drafters, four to a line, all on one scale."""
-    lines = -(-count // ACROSS)
-    figure = Figure(figsize=(WIDTH, 0.75 + height * lines), layout="constrained")
-    axes = figure.subplots(lines, min(count, ACROSS), sharex=True, sharey=True, squeeze=False).ravel()
-    for axis in axes[count:]:
-        axis.set_visible(False)
-    for axis in axes[max(0, count - ACROSS) : count]:
-        axis.tick_params(labelbottom=True)
-    return figure, list(axes[:count])
 
 
 def _marked(axis: Axes, rows: Sequence[Row], column: str, drafter: str, *, hollow: bool) -> None:
@@ -79,7 +66,7 @@ def _draw(ledger: Table, words: Wording, panel: Panel, labels: Sequence[Line2D])
     if not found:
         return empty(words.say("plot.no_trees")), []
     rows = [row for pair in found.values() for kind in pair for row in kind]
-    figure, axes = _grid(len(found), 1.95)
+    figure, axes = grid(len(found), 1.95)
     for axis, (drafter, (chains, trees)) in zip(axes, found.items(), strict=True):
         panel(axis, drafter, chains, trees)
         _sizes(axis, rows)
@@ -139,7 +126,7 @@ def draw_ranks(ranks: Table, words: Wording) -> Figure:
     drafters = sorted(ranks.values("drafter"), key=place_of) if ranks.rows else []
     if not drafters:
         return empty(words.say("plot.no_trees"))
-    figure, axes = _grid(len(drafters), 1.8)
+    figure, axes = grid(len(drafters), 1.8)
     for axis, drafter in zip(axes, drafters, strict=True):
         depths = sorted({row["depth"] for row in ranks.where(drafter=drafter)})[:DEEPEST]
         for depth in reversed(depths):

@@ -1,9 +1,10 @@
 """What the systems, typical acceptance and the trees say in words."""
 
+from specledger.foundation.drafters import base_of
 from specledger.reporting import formats
 from specledger.reporting.formats import known, number, percent, times
-from specledger.reporting.labels import base_of
 from specledger.reporting.study import Study
+from specledger.reporting.views_bounds import spread_of
 from specledger.reporting.wording import Wording
 
 VERDICTS = ("reached", "ruled out by v(N)", "not reached", "inconclusive")
@@ -23,12 +24,11 @@ def typical(study: Study, words: Wording) -> list[tuple[str, dict[str, str]]]:
     if not rows:
         return []
     row = max(rows, key=lambda row: row["tv"])
-    spread = formats.interval(row["tv_lo"], row["tv_hi"])
     values = {
         "drafter": words.name("drafter", base_of(row["drafter"])),
         "size": words.size(row["drafter"], row["gamma"]),
         "contexts": formats.whole(row["contexts"]),
-        "tv": " ".join(filter(None, (formats.small(row["tv"]), spread))),
+        "tv": " ".join(filter(None, (formats.small(row["tv"]), spread_of(row, "tv")))),
         "share": percent(row["accepted_share"]),
     }
     return [("typical", values)]

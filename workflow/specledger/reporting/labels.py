@@ -2,24 +2,14 @@
 
 from collections.abc import Iterable
 
-from specledger.foundation.drafters import HEADS, TREE, TYPICAL, branched
+from specledger.foundation.drafters import HEADS, IN_ORDER, branched
 
-DRAFTERS = (
-    "none", "draft", "draft_dynamic", "draft_tree", "mtp", "mtp_tree", "mtp_chained", "mtp_chained_tree", "mtp2",
-    "mtp4", "ngram", "ngram_tree", "lookup", "parallel", "parallel_tree", "medusa1", "medusa1_tree", "medusa1_typical",
-    "medusa2", "medusa2_tree", "eagle", "eagle_tree",
-)  # fmt: skip
 PARTS = ("verify", "draft", "catch_up", "accept", "sync", "other")
 
 
 def place_of(drafter: str) -> int:
     """Where a drafter stands; unknown ones come last."""
-    return DRAFTERS.index(drafter) if drafter in DRAFTERS else len(DRAFTERS)
-
-
-def base_of(drafter: str) -> str:
-    """The drafter whose trees these are; itself, where it proposes chains."""
-    return drafter.removesuffix(TREE).removesuffix(TYPICAL)
+    return IN_ORDER.index(drafter) if drafter in IN_ORDER else len(IN_ORDER)
 
 
 def is_apart(drafter: str) -> bool:

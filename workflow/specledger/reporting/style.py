@@ -11,9 +11,9 @@ matplotlib.use("Agg")
 from matplotlib import font_manager, ft2font
 from matplotlib.figure import Figure
 
+from specledger.foundation.drafters import base_of
 from specledger.foundation.records import write_text
 from specledger.reporting.fonts import Font
-from specledger.reporting.labels import base_of
 
 CLIP = re.compile(r"url\(#(p[0-9a-f]{10})\)")
 

@@ -6,7 +6,7 @@ from specledger.reporting import formats
 from specledger.reporting.document import Cell, Column, View, cell
 from specledger.reporting.formats import MISSING, known, number
 from specledger.reporting.tables import Row
-from specledger.reporting.views_bounds import CUT, bounded, limits_of
+from specledger.reporting.views_bounds import CUT, spread_of
 from specledger.reporting.wording import Wording
 
 NUMERIC = frozenset(
@@ -85,10 +85,9 @@ def count(value: float | None) -> Cell:
 
 def with_interval(row: Row, column: str, decimals: int = 3, form: Callable = number) -> Cell:
     """A mean with its interval beneath."""
-    lo, hi, mark = bounded(row[f"{column}_lo"], row[f"{column}_hi"], limits_of(column, row.get("gamma")))
     # Plain decoding yields one token a round by definition: an interval of no width would look measured.
-    spread = "" if lo == hi else formats.interval(lo, hi, decimals=decimals)
-    return num(row[column], decimals, form, note=spread + mark if spread else "")
+    measured = row[f"{column}_lo"] != row[f"{column}_hi"]
+    return num(row[column], decimals, form, note=spread_of(row, column, decimals) if measured else "")
 
 
 def named(words: Wording, kind: str, key: str | None) -> Cell:

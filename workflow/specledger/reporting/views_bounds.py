@@ -1,6 +1,6 @@
 """Intervals that end where the quantity does: a t interval from two seeds knows nothing of 0 and 1."""
 
-from specledger.reporting.formats import known
+from specledger.reporting.formats import interval, known
 
 CUT = "†"  # beside an interval that is cut; the page says what it means
 Limits = tuple[float | None, float | None]
@@ -39,3 +39,10 @@ def bounded(lo: float | None, hi: float | None, limits: Limits) -> tuple[float |
     inside_lo = lo if least is None else max(lo, least)
     inside_hi = hi if most is None else min(hi, most)
     return inside_lo, inside_hi, CUT if cut else ""
+
+
+def spread_of(row: dict, column: str, decimals: int = 3) -> str:
+    """A row's interval in words, cut and marked where it leaves what the column can be; empty without one."""
+    lo, hi, mark = bounded(row[f"{column}_lo"], row[f"{column}_hi"], limits_of(column, row.get("gamma")))
+    spread = interval(lo, hi, decimals=decimals)
+    return f"{spread}{mark}" if spread else ""

@@ -10,7 +10,7 @@ from specledger.reporting.labels import main_rows
 from specledger.reporting.study import Study
 from specledger.reporting.tables import Row
 from specledger.reporting.views import columns, count, named, num, plainly, view, with_interval, yes_no
-from specledger.reporting.views_bounds import bounded, limits_of
+from specledger.reporting.views_bounds import bounded, limits_of, spread_of
 from specledger.reporting.wording import Wording
 
 PARTS = ("draft", "catch_up", "verify", "accept", "sync", "other")
@@ -153,8 +153,7 @@ def cost_of_typical(study: Study, row: Row) -> str:
     found = study.tables["typical"].where(drafter=row["drafter"], gamma=row["gamma"])
     if not found:
         return ""
-    lo, hi, _ = bounded(found[0]["tv_lo"], found[0]["tv_hi"], limits_of("tv"))
-    return " ".join(filter(None, (formats.small(found[0]["tv"]), formats.interval(lo, hi))))
+    return " ".join(filter(None, (formats.small(found[0]["tv"]), spread_of(found[0], "tv"))))
 
 
 def _same(study: Study, words: Wording, row: Row) -> Cell:

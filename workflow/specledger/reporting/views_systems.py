@@ -8,6 +8,7 @@ from specledger.reporting.formats import MISSING, known, number, percent, times
 from specledger.reporting.study import Study
 from specledger.reporting.tables import Row
 from specledger.reporting.views import columns, count, grouped, named, num, view, with_interval, yes_no
+from specledger.reporting.views_bounds import spread_of
 from specledger.reporting.wording import Wording
 
 TREE_MARKS = {"reached": "reproduced", "inconclusive": "inconclusive"}  # the looks of the other two are a refusal's
@@ -29,8 +30,9 @@ def _band(words: Wording, row: Row) -> tuple[Cell, ...]:
 def _lossless(words: Wording, row: Row) -> Cell:
     if row["lossless"] or not known(row["tv"]):
         return yes_no(words, row["lossless"])
-    spread = formats.interval(row["tv_lo"], row["tv_hi"])
-    return Cell(text=words.say("systems.tv", tv=formats.small(row["tv"])), note=spread, sort=row["tv"], mark="no")
+    return Cell(
+        text=words.say("systems.tv", tv=formats.small(row["tv"])), note=spread_of(row, "tv"), sort=row["tv"], mark="no"
+    )
 
 
 def _positions(row: Row) -> Cell:
