@@ -1,5 +1,6 @@
 """The page of a study with heads and trees in a real browser, in Chinese: as clean and as narrow as any other."""
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -51,3 +52,16 @@ def test_bands_of_the_systems_stay_heads_on_a_phone(visit):
     row = tab.locator("#systems-systems tbody").first.locator("tr").nth(1)
     labels = row.evaluate("row => [...row.cells].map(cell => getComputedStyle(cell, '::before').content)")
     assert all(': "' in label or '": "' in label for label in labels[1:]), labels
+
+
+@pytest.mark.parametrize("script", [False, True], ids=["without a script", "with one"])
+def test_a_large_table_is_a_download_as_gzip_or_as_itself(visit, report, script):
+    tab = visit(java_script_enabled=script)
+    if script:
+        tab.evaluate("globalThis.specledger.unpacked")
+    with tab.expect_download() as waiting:
+        tab.locator("#csv-ledger a").click()
+    assert waiting.value.suggested_filename == ("ledger.csv" if script else "ledger.csv.gz")
+    content = Path(waiting.value.path()).read_bytes()
+    wanted = (report.parent / "tables" / "ledger.csv").read_bytes()
+    assert (content if script else gzip.decompress(content)) == wanted

@@ -92,7 +92,7 @@ def test_compiling_shows_what_each_seed_took(made, tmp_path):
         (lambda s: s["noise"].update(aa_judged=3, aa_inside=3), "It does on 3 of 3 engines"),
         (lambda s: s["noise"].update(aa_judged=3, aa_inside=1), "It does so on only 1 of 3 engines"),
         (lambda s: s["noise"].update(aa_judged=0, aa_inside=0), "Too few pairs"),
-        (clocks(3.2, 2.6, 3.8), "Reading the clocks costs 3.2% of a text (95% interval [2.6, 3.8]"),
+        (clocks(3.2, 2.6, 3.8), "Reading the clocks costs 3.2% of a text (95% interval [2.6%, 3.8%]"),
         (clocks(1.2, 0.6, 1.8), "Reading the clocks costs at most 1.8% of a text"),
         (clocks(1.2, -0.6, 3.0), "within the 2% of a text that were allowed is undecided: it costs 1.2%, with a 95%"),
         (clocks(1.2, None, None), "is undecided: it costs 1.2%"),

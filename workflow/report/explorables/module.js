@@ -7,15 +7,15 @@ function start({ form, data }) {
   const select = form.elements.engine;
 
   function cell(one, metric, side) {
-    const found = one.sides[side];
-    const longest = Math.max(...data.sides.map((name) => one.sides[name][metric] ?? 0));
+    const [value, low, high, mark] = one.sides[side][metric];
+    const longest = Math.max(...data.sides.map((name) => one.sides[name][metric][0] ?? 0));
     const places = ["tokens_per_round", "theorem38", "speedup"].includes(metric) ? 2 : 3;
     const isRatio = ["theorem38", "speedup"].includes(metric);
-    const spread = interval(found[`${metric}_lo`], found[`${metric}_hi`], (value) => number(value, places));
-    const bar = element("span", { class: "bar2", style: `--share:${longest ? (found[metric] ?? 0) / longest : 0}` }, element("i"));
+    const spread = interval(low, high, (end) => number(end, places));
+    const bar = element("span", { class: "bar2", style: `--share:${longest ? (value ?? 0) / longest : 0}` }, element("i"));
     return element("td", { "data-side": side, class: `drafter-${side}` }, bar, " ",
-      element("b", {}, isRatio ? times(found[metric]) : number(found[metric], places)),
-      ...(spread ? [" ", element("small", {}, spread)] : []));
+      element("b", {}, isRatio ? times(value) : number(value, places)),
+      ...(spread ? [" ", element("small", {}, spread + mark)] : []));
   }
 
   function show() {

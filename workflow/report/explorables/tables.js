@@ -93,19 +93,16 @@ function offerBeside() {
   }
 }
 
-// A large table lies in the page as gzip; where it can be unpacked, its path becomes a link like the others.
-async function unpack(place) {
-  const { name, packed } = place.dataset;
-  const bytes = Uint8Array.from(atob(packed), (one) => one.charCodeAt(0));
+// A large table lies in the page as gzip; where it can be unpacked, its link becomes one of the table itself.
+async function unpack(link) {
+  const bytes = Uint8Array.from(atob(link.href.slice(link.href.indexOf(",") + 1)), (one) => one.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  const link = document.createElement("a");
   link.href = `data:text/csv;charset=utf-8,${encodeURIComponent(await new Response(stream).text())}`;
-  link.download = link.textContent = `${name}.csv`;
-  if (name !== "dictionary") link.dataset.table = name;
-  place.replaceWith(link);
+  link.download = link.textContent = link.download.replace(/\.gz$/, "");
+  delete link.dataset.packed;
 }
 
-const packed = "DecompressionStream" in globalThis ? [...document.querySelectorAll("[data-packed]")] : [];
+const packed = "DecompressionStream" in globalThis ? [...document.querySelectorAll("a[data-packed]")] : [];
 offerBeside();
 globalThis.specledger.unpacked = Promise.all(packed.map(unpack)).then(offerBeside);
 

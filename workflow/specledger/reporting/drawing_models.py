@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from specledger.reporting.drawing_ledger import WIDTH
+from specledger.reporting.drawing_ledger import DASH, WIDTH
 from specledger.reporting.style import GRID, INK, MODEL
 from specledger.reporting.tables import Row, Table
 from specledger.reporting.wording import Wording
@@ -63,10 +63,10 @@ def draw_learning_curves(histories: Mapping[str, Mapping[int, Sequence[Row]]], w
         if not mean:
             continue
         axis.plot(*zip(*_joined(curves), strict=True), color=MODEL[name], linewidth=0.6, alpha=0.45)
-        style = "--" if name == "module" else "-"
+        style = DASH if name == "mtp" else "-"
         axis.plot(*zip(*mean, strict=True), color=MODEL[name], linewidth=2.0, linestyle=style)
         ends.append((mean[-1][1], name, mean[-1][0]))
-        lowest.append(min(value for _, value in mean))
+        lowest.append(min(value for curve in curves for _, value in curve))
         # The first steps fall off a cliff that would squeeze everything else: the axis starts below it.
         at_quarter.append(mean[min(len(mean) - 1, max(1, len(mean) // 8))][1])
     low = min(lowest)

@@ -8,6 +8,7 @@ from specledger.reporting import explorables
 from specledger.reporting.document import Explorable
 from specledger.reporting.formats import number, percent, whole
 from specledger.reporting.study import Study
+from specledger.reporting.views_bounds import ends_of
 from specledger.reporting.wording import Wording
 
 # The parts of the diagram, by how the names of their tensors begin; of what is shared, whose it is does not matter.
@@ -41,14 +42,23 @@ def parts_of(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
 def _versus(study: Study) -> list[dict]:
     """Both ways of guessing at γ = 1, by engine; an engine needs both."""
     rows = {(row["engine"], row["drafter"]): row for row in study.tables["ledger"].where(gamma=1)}
-    names = [name for metric in METRICS for name in (metric, f"{metric}_lo", f"{metric}_hi")]
     found = []
     for engine in dict.fromkeys(engine for engine, _ in rows):
         sides = [rows.get((engine, side)) for side in SIDES]
         if all(sides):
-            cells = [{name: explorables.rounded(side.get(name)) for name in names} for side in sides]
+            cells = [{metric: _measured(side, metric) for metric in METRICS} for side in sides]
             found.append({"engine": engine, "sides": dict(zip(SIDES, cells, strict=True))})
     return found
+
+
+def _measured(row: Mapping, metric: str) -> list:
+    """[value, lower end, upper end, mark of a cut]."""
+    lo, hi, mark = ends_of(row, metric)
+    return [*map(explorables.rounded, (row.get(metric), lo, hi)), mark]
+
+
+def _is_cut(versus: list[dict]) -> bool:
+    return any(cells[-1] for one in versus for side in one["sides"].values() for cells in side.values())
 
 
 def module(study: Study, words: Wording) -> Explorable:
@@ -63,6 +73,7 @@ def module(study: Study, words: Wording) -> Explorable:
         "module",
         words,
         {"parts": counts, "open": "projection", "versus": versus, "engine": chosen, "sides": list(SIDES)}
+        | {"bounded": words.say("page.bounded") if _is_cut(versus) else ""}
         | {"metrics": list(METRICS), "context": study.played.rounds.get("gamma")},
         names={"engine": engines, "drafter": SIDES},
         outcomes={"own": whole(own), "target": whole(shared), "share": percent(own / shared if shared else None, 1)},

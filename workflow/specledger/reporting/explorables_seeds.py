@@ -6,6 +6,7 @@ from specledger.reporting import explorables
 from specledger.reporting.document import Explorable
 from specledger.reporting.formats import interval, known, number
 from specledger.reporting.study import Study
+from specledger.reporting.views_bounds import ends_of
 from specledger.reporting.wording import Wording, shape_of
 from specledger.statistics.power import smallest_difference
 
@@ -32,10 +33,6 @@ def _span(values: Iterable[float | None]) -> dict:
     return {"low": low - room, "high": high + room}
 
 
-def _share(value: float | None) -> float | None:
-    return min(max(value, 0.0), 1.0) if known(value) else None
-
-
 def _acceptance(study: Study) -> list[dict]:
     """Each method's α by seed, with the ledger's mean and interval, on the best row's engine: others accept alike."""
     found: dict[tuple, dict] = {}
@@ -48,9 +45,10 @@ def _acceptance(study: Study) -> list[dict]:
     methods = []
     for (engine, drafter, gamma), values in found.items():
         rows = study.tables["ledger"].where(engine=engine, drafter=drafter, gamma=gamma)
-        ends = {end: explorables.rounded(rows[0][f"alpha{end}"]) if rows else None for end in ("", "_lo", "_hi")}
-        # A t interval of two seeds may leave [0, 1]; the drawing ends where a share does.
-        cells = {"mean": ends[""]} | {end: _share(ends[f"_{end}"]) for end in ("lo", "hi")}
+        row = rows[0] if rows else {}
+        lo, hi, _ = ends_of(row, "alpha")
+        cells = {"mean": row.get("alpha"), "lo": lo, "hi": hi}
+        cells = {name: explorables.rounded(value) for name, value in cells.items()}
         named = {"engine": engine, "drafter": drafter, "gamma": gamma, "shape": shape_of(drafter)}
         methods.append(named | cells | {"values": [values.get(seed) for seed in study.seeds]})
     return methods

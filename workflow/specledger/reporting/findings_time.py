@@ -112,6 +112,10 @@ def best_gamma(study: Study) -> tuple[str, dict[str, str]]:
     }
 
 
+def _percents(value: float) -> str:
+    return percent(value / 100, 1)
+
+
 def _clocks(lo: float | None, hi: float | None, limit: float) -> str:
     """Which sentence the interval of the clocks' cost decides on."""
     if not known(lo) or not known(hi):
@@ -131,7 +135,7 @@ def noise(study: Study, words: Wording) -> tuple[list[str], dict[str, str]]:
         "inside": formats.whole(inside),
         "clock": number(found["clock_percent"], 1),
         "clock_hi": number(found["clock_percent_hi"], 1),
-        "clock_spread": formats.interval(found["clock_percent_lo"], found["clock_percent_hi"], decimals=1),
+        "clock_spread": formats.interval(found["clock_percent_lo"], found["clock_percent_hi"], _percents),
         "clock_engine": words.name("engine", found["clock_engine"]),
         "clock_limit": formats.setting(found["clock_limit_percent"]),
     }

@@ -29,29 +29,26 @@ def data_url(content: bytes) -> str:
     return "data:text/csv;charset=utf-8," + quote(content, safe=SAFE)
 
 
-def packed_csv(content: bytes) -> str:
-    """CSV bytes as gzip in base64, which a script of the page unpacks."""
-    return base64.b64encode(gzip.compress(content, mtime=0)).decode("ascii")
+def packed_url(content: bytes) -> str:
+    """CSV bytes as an address that downloads them as gzip; a script of the page makes it one of the CSV itself."""
+    return "data:application/gzip;base64," + base64.b64encode(gzip.compress(content, mtime=0)).decode("ascii")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Link:
-    """A download of the page: its address, or packed for a script; or only the path where the page would be too large.
-
-    Without a script a packed table is its path too.
-    """
+    """A download of the page: its address, of gzip where `packed`; without one, the path of what was too large."""
 
     name: str
     note: str
     url: str
-    packed: str
+    packed: bool
     path: str
 
 
 def links(downloads: tuple[Download, ...], results: Path, room: int) -> tuple[Link, ...]:
     """Every table packed, the smallest first, as long as `room` bytes last; those that then fit as plain addresses."""
     urls = {item.name: data_url(item.content) for item in downloads}
-    packed = {item.name: packed_csv(item.content) for item in downloads}
+    packed = {item.name: packed_url(item.content) for item in downloads}
     sizes = {name: min(len(urls[name]), len(packed[name])) for name in urls}
     held, plain = set(), set()
     for name in sorted(sizes, key=lambda name: (sizes[name], name)):
@@ -66,8 +63,8 @@ def links(downloads: tuple[Download, ...], results: Path, room: int) -> tuple[Li
         Link(
             name=item.name,
             note=item.note,
-            url=urls[item.name] if item.name in plain else "",
-            packed=packed[item.name] if item.name in held - plain else "",
+            url=urls[item.name] if item.name in plain else packed[item.name] if item.name in held else "",
+            packed=item.name in held - plain,
             path=f"{results.parent.name}/{results.name}/tables/{item.name}.csv",
         )
         for item in downloads
@@ -124,7 +121,7 @@ def render(results: Path, figures: Path, provenance: Mapping, output: Path) -> N
 
     def with_tables(room: int) -> str:
         downloads = links(document.downloads, study.results, room)
-        return template.render(downloads=downloads, whole=all(link.url or link.packed for link in downloads), **values)
+        return template.render(downloads=downloads, whole=all(link.url for link in downloads), **values)
 
     text = with_tables(MOST_BYTES - len(with_tables(0).encode("utf-8")))
     write_text(Path(output), text)

@@ -67,16 +67,19 @@ def systems(study: Study, words: Wording) -> View:
     return view(words, "systems", heads, rows, source="systems", cards=True)
 
 
+def _note(words: Wording, size: str, tokens: float | None) -> str:
+    """What a chain or a tree consists of, and what its round yields."""
+    return f"{size}\n{words.say('systems.yields', tokens=number(tokens, 2))}"
+
+
 def trees(study: Study, words: Wording) -> View:
     """The best chain against the best tree, and what v(N) leaves to be won."""
     rows = []
     for row in study.tables["trees"].rows:
         name = words.name("tree_verdict", row["verdict"])
-        chain = words.say(
-            "systems.chain", gamma=formats.whole(row["chain_gamma"]), tokens=number(row["chain_tokens"], 2)
-        )
         sizes = {"nodes": formats.whole(row["nodes"]), "depth": formats.whole(row["depth"])}
-        tree = words.say("systems.tree", tokens=number(row["tree_tokens"], 2), **sizes)
+        chain = _note(words, words.size(row["drafter"], row["chain_gamma"]), row["chain_tokens"])
+        tree = _note(words, words.say("systems.tree", **sizes), row["tree_tokens"])
         rows.append(
             (
                 named(words, "drafter", row["drafter"]),
