@@ -82,7 +82,7 @@ def write_heads(
     found = {
         "heads": heads.heads_table(heads_trained, training),
         "ranks": trees.ranks_table(ranks),
-        "trees": trees.trees_table(clock["ledger"], clock["texts"], shapes),
+        "trees": trees.trees_table(clock["ledger"], clock["by_seed"], clock["texts"], shapes),
     }
     rule = raw.read_rule(folder, list(seeds))
     said = systems.read_systems(CLAIMS)

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import t
 from specledger.analysis import heads, systems, trees
 from specledger.analysis.frames import of_chains
 from specledger.foundation.errors import UserError
@@ -82,8 +83,24 @@ SHAPES = pd.DataFrame(
 )
 
 
+def by_seed(table: pd.DataFrame, factors: tuple[float, ...] = (1.0, 1.0)) -> pd.DataFrame:
+    """The rows of each seed; trees of seed k yield a factor of the tokens."""
+    trees_ = table["drafter"].str.endswith("_tree")
+    rows = [
+        table.assign(
+            seed=seed, tokens_per_round=table["tokens_per_round"].where(~trees_, table["tokens_per_round"] * by)
+        )
+        for seed, by in enumerate(factors, start=1)
+    ]
+    return pd.concat(rows)
+
+
+def made(table: pd.DataFrame, speed: float, factors: tuple[float, ...] = (1.0, 1.0)) -> pd.DataFrame:
+    return trees.trees_table(table, by_seed(table, factors), texts(speed), SHAPES)
+
+
 def test_trees_beside_chains_by_hand():
-    table = trees.trees_table(ledger(), texts(1.4), SHAPES)
+    table = made(ledger(), 1.4)
     assert table["drafter"].tolist() == ["eagle"]  # medusa1 has no lossless tree
     row = table.iloc[0]
     assert (row["chain_gamma"], row["nodes"], row["depth"], row["nodes_predicted"]) == (2, 4, 2, 4)
@@ -91,12 +108,18 @@ def test_trees_beside_chains_by_hand():
     assert row["ratio"] == pytest.approx(1.4 / 1.25) and row["ratio_lo"] == pytest.approx(row["ratio"])
     # The chain's round takes .4 + 1.1 + .1 = 1.6; 4 nodes add .1 of v, 8 nodes .5.
     assert row["most_ratio"] == pytest.approx(max(1.2 * 1.6 / 1.7, 1.3 * 1.6 / 2.1))
+    assert row["most_ratio_lo"] == row["most_ratio_hi"] == pytest.approx(row["most_ratio"]), "seeds that agree"
     assert row["verdict"] == trees.RULED_OUT
-    assert trees.trees_table(ledger(), texts(1.5), SHAPES).iloc[0]["verdict"] == trees.REACHED
+    apart = made(ledger(), 1.4, (0.9, 1 / 0.9)).iloc[0]
+    assert apart["most_ratio"] == pytest.approx(row["most_ratio"]), "the geometric mean over seeds"
+    half = t.ppf(0.975, 1) * np.std(np.log([0.9, 1 / 0.9]), ddof=1) / np.sqrt(2)
+    assert apart["most_ratio_hi"] == pytest.approx(row["most_ratio"] * np.exp(half))
+    assert apart["verdict"] == trees.MISSED, "the bound of two seeds that part rules nothing out; the clock does"
+    assert made(ledger(), 1.5).iloc[0]["verdict"] == trees.REACHED
     cheap = ledger().assign(c=[0.2, 0.05, 0.1, 0.1, 0.1])  # a tree that drafts for less than its chain
-    row = trees.trees_table(cheap, texts(1.4), SHAPES).iloc[0]
+    row = made(cheap, 1.4).iloc[0]
     assert row["most_ratio"] == pytest.approx(1.2 * 1.6 / (0.2 + 1.2 + 0.1))
-    nothing = trees.trees_table(ledger().query("drafter == 'medusa1'"), texts(1.4), SHAPES)
+    nothing = made(ledger().query("drafter == 'medusa1'"), 1.4)
     assert list(nothing.columns) == trees.TREE_TABLE and nothing.empty
 
 
@@ -108,10 +131,14 @@ def test_trees_beside_chains_by_hand():
         (1.0, 1.1, 1.3, trees.MISSED),
         (1.0, 1.2, 1.3, trees.UNDECIDED),
         (None, None, 1.3, trees.UNDECIDED),
+        (1.0, 1.2, None, trees.UNDECIDED),
     ],
 )
 def test_verdicts_of_trees(lo, hi, most, verdict):
-    assert trees.verdict(Interval(mean=1.1, lo=lo, hi=hi, n=2, level=0.95, method="t"), most) == verdict
+    def interval(lo: float | None, hi: float | None) -> Interval:
+        return Interval(mean=1.1, lo=lo, hi=hi, n=2, level=0.95, method="t")
+
+    assert trees.verdict(interval(lo, hi), interval(None if most is None else 0.5, most)) == verdict
 
 
 def test_siblings_of_all_seeds():

@@ -21,7 +21,7 @@ OF_SECONDS = {
     "tables/ledger.csv": RATIOS,
     "tables/forwards.csv": RATIOS,
     # One chain and one tree of a drafter here: which of several is the fastest would be the clock's word too.
-    "tables/trees.csv": re.compile("speedup|^ratio|^(method|nodes_predicted|v_chain|v_tree|most_ratio|verdict)$"),
+    "tables/trees.csv": re.compile("speedup|^ratio|^(method|nodes_predicted|v_chain|v_tree|verdict)$|^most_ratio"),
     "tables/systems.csv": re.compile("^speedup|^train_share$"),
     "tables/heads.csv": re.compile("^train_share"),
     "tables/summary.json": re.compile("^(best|c|cost_model|noise|slowest|time)$"),

@@ -25,17 +25,17 @@ function start({ form, data, words }) {
     const order = p.map((_, at) => at).sort((a, b) => most(b) - most(a) || a - b);
     const named = order.slice(0, data.shown).map((at) => [data.symbols[at], [at]]);
     const others = order.slice(data.shown);
-    return others.length ? [...named, [say(words.others, { count: others.length }), others]] : named;
+    return others.length ? [...named, [say(words.others, { count: others.length }), others, "others"]] : named;
   }
 
   const total = (members, value) => members.reduce((sum, at) => sum + value(at), 0);
 
   function table() {
     const [p, { q, counts, draws }] = [position().p, found()];
-    const rows = groups().map(([name, members]) => {
+    const rows = groups().map(([name, members, looks = ""]) => {
       const kept = total(members, (at) => Math.min(p[at], q[at]));
       const residual = total(members, (at) => Math.max(p[at] - q[at], 0));
-      return { name, members, p: total(members, (at) => p[at]), q: total(members, (at) => q[at]), kept, residual };
+      return { name, looks, members, p: total(members, (at) => p[at]), q: total(members, (at) => q[at]), kept, residual };
     });
     const bars = (...parts) => parts.map(([line, second]) =>
       element("span", { class: line }, element("i", { class: "kept" }), element("i", { class: second })));
@@ -46,7 +46,7 @@ function start({ form, data, words }) {
       const style = `--p:${row.p};--q:${row.q};--kept:${row.kept};--residual:${row.residual}`;
       const yours = figure("–", " needs-script yours");
       yours.members = row.members;
-      return element("tr", {}, element("th", { scope: "row" }, row.name),
+      return element("tr", {}, element("th", { scope: "row", class: row.looks }, row.name),
         element("td", { class: "both", style }, ...bars(["p", "residual"], ["q", "trimmed"])),
         figure(number(row.kept, 4)), figure(number(row.residual, 4)), figure(number(row.kept + row.residual, 4)),
         figure(number(total(row.members, (at) => counts[at]) / draws, 4)), yours);

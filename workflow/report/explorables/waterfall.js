@@ -6,11 +6,12 @@ function start({ form, data, words }) {
   const select = form.elements.case;
 
   function step({ step: name, before, after }) {
-    const [looks, glyph] = after > before ? ["gain", "↑"] : after < before ? ["loss", "↓"] : ["same", "="];
+    const factor = number(after / before, 3); // what prints as 1.000 neither gains nor loses
+    const [looks, glyph] = factor === number(1, 3) ? ["same", "="] : after > before ? ["gain", "↑"] : ["loss", "↓"];
     const span = element("span", { style: `--from:${Math.min(before, after)};--to:${Math.max(before, after)}` }, element("i"));
     return element("tr", { class: looks }, element("th", { scope: "row" }, words[name] || name),
       element("td", { class: "track" }, span), element("td", { class: "number" }, times(after)),
-      element("td", { class: "number" }, `${glyph} ${number(after / before, 3)}`));
+      element("td", { class: "number" }, `${glyph} ${factor}`));
   }
 
   function show() {

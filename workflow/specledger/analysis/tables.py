@@ -143,7 +143,7 @@ def build(observed: raw.Raw, margin: float, distance: float | None) -> tuple[dic
         "heads": heads.heads_table(observed.heads.training, observed.training),
         "ranks": trees.ranks_table(observed.heads.ranks),
     }
-    tables["trees"] = trees.trees_table(tables["ledger"], texts, observed.heads.shapes)
+    tables["trees"] = trees.trees_table(tables["ledger"], by_seed, texts, observed.heads.shapes)
     shared = {key: tables[key] for key in ("acceptance", "prefix", "greedy")} | {"training": observed.training}
     summary = summarise(ledger=tables["ledger"], forwards=tables["forwards"], **shared)
     summary |= rule_summary(tables) | time_summary(tables)

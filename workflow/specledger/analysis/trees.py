@@ -6,13 +6,14 @@ import pandas as pd
 from specledger.analysis.frames import columns_of, known, ordered
 from specledger.analysis.timing import BLOCK
 from specledger.foundation.drafters import TREE, base_of
-from specledger.statistics.intervals import Interval, t_interval
+from specledger.statistics.intervals import Interval, exp_t_interval, t_interval
 from specledger.statistics.paired import paired_log_interval
 
 RANK_TABLE = "drafter depth rank examined acceptance acceptance_lo acceptance_hi seeds".split()
 TREE_TABLE = (
     "engine drafter chain_gamma chain_tokens chain_speedup nodes depth expected_tokens tree_tokens tree_speedup "
-    "tree_speedup_lo tree_speedup_hi ratio ratio_lo ratio_hi method nodes_predicted v_chain v_tree most_ratio verdict"
+    "tree_speedup_lo tree_speedup_hi ratio ratio_lo ratio_hi method nodes_predicted v_chain v_tree "
+    "most_ratio most_ratio_lo most_ratio_hi verdict"
 ).split()
 WORTH = 1.15  # times the best chain
 REACHED, RULED_OUT, MISSED, UNDECIDED = "reached", "ruled out by v(N)", "not reached", "inconclusive"
@@ -29,12 +30,13 @@ def ranks_table(ranks: pd.DataFrame) -> pd.DataFrame:
     return ordered(pd.DataFrame(rows, columns=RANK_TABLE), ["drafter", "depth", "rank"])
 
 
-def trees_table(ledger: pd.DataFrame, texts: pd.DataFrame, shapes: pd.DataFrame) -> pd.DataFrame:
+def trees_table(ledger: pd.DataFrame, by_seed: pd.DataFrame, texts: pd.DataFrame, shapes: pd.DataFrame) -> pd.DataFrame:
     """One row per engine and drafter with trees: its fastest chain, its fastest tree, and their ratio in the same run.
 
     Both are chosen by the speed-up that is then shown. `nodes_predicted` is the size that the measured-cost model
     prefers. `most_ratio` is the most that any measured size could win over the chain at the measured v(N), with the
     cheaper of both draftings and of both judgings: tokens a round over tokens a round, over what the rounds take then.
+    It is of one seed at a time, and given as the geometric mean over seeds with its t interval.
     """
     rows = []
     lossless = ledger[ledger["lossless"].astype(bool)].dropna(subset=["speedup"])
@@ -43,14 +45,17 @@ def trees_table(ledger: pd.DataFrame, texts: pd.DataFrame, shapes: pd.DataFrame)
         base = base_of(name)
         chains = lossless[(lossless["engine"] == engine) & (lossless["drafter"] == base)]
         if len(chains):
-            rows.append({"engine": engine, "drafter": base} | _row(chains, sizes, texts, shapes))
+            seeds = by_seed[by_seed["engine"] == engine]
+            rows.append({"engine": engine, "drafter": base} | _row(chains, sizes, seeds, texts, shapes))
     return ordered(pd.DataFrame(rows, columns=TREE_TABLE), ["engine", "drafter"])
 
 
-def _row(chains: pd.DataFrame, sizes: pd.DataFrame, texts: pd.DataFrame, shapes: pd.DataFrame) -> dict:
+def _row(
+    chains: pd.DataFrame, sizes: pd.DataFrame, by_seed: pd.DataFrame, texts: pd.DataFrame, shapes: pd.DataFrame
+) -> dict:
     chain, tree = (rows.loc[rows["speedup"].idxmax()] for rows in (chains, sizes))
     ratio = ratio_of(tree, chain, texts)
-    most = max(_most(chain, size) for _, size in sizes.iterrows())
+    most = most_of(chain, sizes, by_seed)
     shape = shapes[(shapes["drafter"] == tree["drafter"]) & (shapes["nodes"] == tree["gamma"])]
     modelled = sizes.dropna(subset=["cost_model_overhead"])
     return {
@@ -60,7 +65,7 @@ def _row(chains: pd.DataFrame, sizes: pd.DataFrame, texts: pd.DataFrame, shapes:
         **{f"tree_{name}": tree[name] for name in ("speedup", "speedup_lo", "speedup_hi")},
         **columns_of("ratio", ratio), "method": None if ratio is None else ratio.method,
         "nodes_predicted": modelled.loc[modelled["cost_model_overhead"].idxmax(), "gamma"] if len(modelled) else np.nan,
-        "v_chain": chain["v"], "v_tree": tree["v"], "most_ratio": most, "verdict": verdict(ratio, most),
+        "v_chain": chain["v"], "v_tree": tree["v"], **columns_of("most_ratio", most), "verdict": verdict(ratio, most),
     }  # fmt: skip
 
 
@@ -78,6 +83,20 @@ def ratio_of(tree: pd.Series, chain: pd.Series, texts: pd.DataFrame) -> Interval
     return paired_log_interval(groups) if groups else None
 
 
+def most_of(chain: pd.Series, sizes: pd.DataFrame, by_seed: pd.DataFrame) -> Interval | None:
+    """What the best size could win over the chain at most, seed by seed; None where no seed timed both."""
+
+    def rows(drafter: str, gammas: set) -> pd.DataFrame:
+        return by_seed[(by_seed["drafter"] == drafter) & by_seed["gamma"].isin(gammas)]
+
+    pairs = rows(chain["drafter"], {chain["gamma"]}).merge(
+        rows(sizes["drafter"].iloc[0], set(sizes["gamma"])), on="seed", suffixes=("", "_tree")
+    )
+    pairs["most"] = [_most(row, row.filter(like="_tree").rename(lambda name: name[:-5])) for _, row in pairs.iterrows()]
+    best = known(pairs.groupby("seed")["most"].max())
+    return exp_t_interval(np.log(best)) if len(best) else None
+
+
 def _most(chain: pd.Series, size: pd.Series) -> float:
     """What a tree of this size could win over the chain at most, at the measured v."""
     drafts, rests = ([row["gamma"] * row["c"] for row in (chain, size)], [row["overhead"] for row in (chain, size)])
@@ -85,11 +104,11 @@ def _most(chain: pd.Series, size: pd.Series) -> float:
     return float(yields * (drafts[0] + chain["v"] + rests[0]) / (min(drafts) + size["v"] + min(rests)))
 
 
-def verdict(ratio: Interval | None, most: float) -> str:
-    """Is the best tree worth it? Reached or not where the whole interval says so, else what v(N) says."""
+def verdict(ratio: Interval | None, most: Interval | None) -> str:
+    """Is the best tree worth it? Only a whole interval decides: of the clock, or of the most that v(N) leaves."""
     if ratio is not None and ratio.lo is not None and ratio.lo >= WORTH:
         return REACHED
-    if most < WORTH:
+    if most is not None and most.hi is not None and most.hi < WORTH:
         return RULED_OUT
     if ratio is not None and ratio.hi is not None and ratio.hi < WORTH:
         return MISSED

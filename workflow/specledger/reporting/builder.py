@@ -21,7 +21,7 @@ class Builder:
     def joined(self, *keys: str, **values: object) -> Text:
         """Several texts as one paragraph."""
         spans = [self.words.spans(key, **values) for key in keys]
-        space = (Span(kind="text", text=" "),)
+        space = (Span(kind="text", text=self.words.raw("page.sentence_joint")),)
         return Text(paragraphs=(sum((space + found for found in spans[1:]), spans[0]),))
 
     def formula(self, name: str) -> Formula:

@@ -155,7 +155,7 @@ def draw_wall_clock(ledger: Table, words: Wording) -> Figure:
 
 def _label(row: Row, words: Wording) -> str:
     name = words.name("drafter", row["drafter"])
-    return name if row["drafter"] == "none" else f"{name}, {words.size(row['drafter'], row['gamma'])}"
+    return name if row["drafter"] == "none" else words.apart(name, words.size(row["drafter"], row["gamma"]))
 
 
 def _bar(left: float, right: float, low: float, high: float) -> Path:

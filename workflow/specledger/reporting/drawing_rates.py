@@ -16,6 +16,8 @@ from specledger.reporting.style import GRID, INK, MARKER, STEP, drafter_colour
 from specledger.reporting.tables import Row, Table
 from specledger.reporting.wording import Wording
 
+LONG_NAME = 8  # letters that the narrowest panel has room for
+
 
 def _ordered(table: Table, engine: str) -> dict[str, list[Row]]:
     """The engine's rows by drafter, in the order of the other figures."""
@@ -61,8 +63,8 @@ def _curve(axis: Axes, drafter: str, rows: list[Row], shift: float, strength: fl
 
 
 def _title(name: str, panels: int) -> str:
-    """A name above its panel, a word a line where the panels are many and narrow."""
-    return name.replace(" ", "\n") if panels > 3 else name
+    """A name above its panel, a word a line where it is long and the panels are many and narrow."""
+    return name.replace(" ", "\n") if panels > 3 and len(name) > LONG_NAME else name
 
 
 def draw_acceptance_by_position(rates: Table, independence: Table, words: Wording) -> Figure:

@@ -20,7 +20,7 @@ def battery(study: Study, words: Wording) -> Explorable:
     rows = [
         {
             "rule": row["rule"],
-            "source": row["source"] or "",
+            "source": words.told(row["source"]),
             "kind": row["kind"],
             "caught_by": _caught(row["caught_by"]),
             "expected": bool(row["expected_caught"]),

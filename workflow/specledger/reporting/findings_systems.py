@@ -50,7 +50,7 @@ def trees(study: Study, words: Wording) -> dict[str, str]:
     """How many trees beat their chains, and the best of them."""
     rows = study.tables["trees"].rows
     tally = [
-        words.say("claims.tally", count=number_of, verdict=words.name("tree_verdict", verdict))
+        words.say("systems.tally", count=number_of, verdict=words.raw("systems.in_words")[verdict])
         for verdict in VERDICTS
         if (number_of := sum(row["verdict"] == verdict for row in rows))
     ]

@@ -4,6 +4,7 @@ It is parsed before measured values are put in, so that nothing in a corpus or a
 """
 
 import re
+import string
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -30,14 +31,33 @@ def _kind(url: str) -> str:
     return "term" if url.startswith("#word-") else "jump"
 
 
+HAN, LATIN = re.compile(r"[\u4e00-\u9fff]"), re.compile(r"[A-Za-z0-9Α-ω]")
+
+
+def _parted(before: str, after: str) -> str:
+    """A space where Chinese letters meet others, as the texts themselves have it."""
+    ends = before[-1:], after[:1]
+    return " " if any(HAN.fullmatch(a) and LATIN.fullmatch(b) for a, b in (ends, ends[::-1])) else ""
+
+
+def filled(source: str, values: Mapping[str, object]) -> str:
+    """The text with `{name}` replaced by values, parted from Chinese letters; KeyError for a name that has no value."""
+    text = ""
+    for literal, name, form, _ in string.Formatter().parse(source):
+        pieces = [literal] if name is None else [literal, format(values[name], form or "")]
+        for piece in pieces:
+            text += _parted(text, piece) + piece
+    return text
+
+
 def parse(source: str, values: Mapping[str, object] | None = None) -> tuple[Span, ...]:
     """The spans of a paragraph, `{name}` replaced by values; KeyError for a name that has no value."""
     spans, end = [], 0
 
     def add(kind: str, text: str, url: str = "") -> None:
-        filled = text.format_map(values) if values is not None else text
-        if filled:
-            spans.append(Span(kind=kind, text=filled, url=url))
+        said = filled(text, values) if values is not None else text
+        if said:
+            spans.append(Span(kind=kind, text=said, url=url))
 
     source = " ".join(source.split())
     for match in TOKEN.finditer(source):

@@ -63,7 +63,7 @@ REQUIRED: Mapping[str, str] = MappingProxyType(
         "ranks": "drafter depth rank examined acceptance acceptance_lo acceptance_hi seeds",
         "trees": "engine drafter chain_gamma chain_tokens chain_speedup nodes depth expected_tokens tree_tokens "
         "tree_speedup tree_speedup_lo tree_speedup_hi ratio ratio_lo ratio_hi method nodes_predicted v_chain v_tree "
-        "most_ratio verdict",
+        "most_ratio most_ratio_lo most_ratio_hi verdict",
         "typical": "drafter gamma contexts seeds accepted_share tv tv_lo tv_hi",
         "systems": "system title source published setting comparable engine drafter shape gamma lossless parameters "
         "train_share alpha_by_position tokens_per_round tokens_per_round_lo tokens_per_round_hi speedup speedup_lo "

@@ -49,8 +49,8 @@ def acceptance(study: Study, words: Wording) -> View:
 
 def _row(words: Wording, row: Row) -> tuple:
     spread = formats.interval(row["acceptance_lo"], row["acceptance_hi"], decimals=4)
-    quantile = f"99.9%: {formats.small(row['tv_q999'], 4)}" if known(row["tv_q999"]) else ""
-    pooled = f"pooled: {formats.p_value(row['p_value'])}" if known(row["p_value"]) else ""
+    quantile = words.say("notes.quantile", tv=formats.small(row["tv_q999"], 4)) if known(row["tv_q999"]) else ""
+    pooled = words.say("notes.pooled", p=formats.p_value(row["p_value"])) if known(row["p_value"]) else ""
     distance = f"TV {formats.small(row['detectable_tv'], 4)}" if known(row["detectable_tv"]) else ""
     return (
         count(row["seed"]),

@@ -109,6 +109,7 @@ def differences(study: Study, words: Wording) -> View:
     for row in study.tables["differences"].rows:
         spread = formats.interval(row["lo"], row["hi"], decimals=4)
         key = row["verdict"] or "undecided"
+        seen = words.say("notes.sd", n=number(row["detectable_sd"], 1)) if known(row["detectable_sd"]) else ""
         shown = words.name("equivalence", key)
         rows.append(
             (
@@ -119,11 +120,7 @@ def differences(study: Study, words: Wording) -> View:
                 cell(formats.interval(row["tost_lo"], row["tost_hi"], decimals=4), sort=row["tost_lo"]),
                 plainly(row["tost_p"], formats.p_value),
                 cell(shown, sort=shown),
-                num(
-                    row["detectable"],
-                    4,
-                    note=f"{number(row['detectable_sd'], 1)} sd" if known(row["detectable_sd"]) else "",
-                ),
+                num(row["detectable"], 4, note=seen),
             )
         )
     heads = columns(words, "paired sd n equivalence_margin tost_interval tost_p verdict detectable")

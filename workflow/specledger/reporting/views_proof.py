@@ -131,7 +131,7 @@ def controls(study: Study, words: Wording) -> View:
         name, tests = words.name("fault", row["rule"]), test_names(words, row["caught_by"])
         rows.append(
             (
-                cell(name, sort=name, note=row["source"] or ""),
+                cell(name, sort=name, note=words.told(row["source"])),
                 outcome(words, row),
                 cell(tests, sort=tests or None),
                 plainly(row["p_value"], formats.p_value),

@@ -79,7 +79,8 @@ def trees(study: Study, words: Wording) -> View:
         name = words.name("tree_verdict", row["verdict"])
         sizes = {"nodes": formats.whole(row["nodes"]), "depth": formats.whole(row["depth"])}
         chain = _note(words, words.size(row["drafter"], row["chain_gamma"]), row["chain_tokens"])
-        tree = _note(words, words.say("systems.tree", **sizes), row["tree_tokens"])
+        shape = "tree_line" if row["nodes"] == row["depth"] else "tree"
+        tree = _note(words, words.say(f"systems.{shape}", **sizes), row["tree_tokens"])
         rows.append(
             (
                 named(words, "drafter", row["drafter"]),
@@ -88,7 +89,7 @@ def trees(study: Study, words: Wording) -> View:
                 with_interval(row, "ratio", 2, times),
                 num(row["v_chain"], 2),
                 num(row["v_tree"], 2),
-                num(row["most_ratio"], 2, times),
+                with_interval(row, "most_ratio", 2, times),
                 count(row["nodes_predicted"]),
                 Cell(text=name, sort=name, mark=TREE_MARKS.get(row["verdict"], "not-reproduced")),
             )

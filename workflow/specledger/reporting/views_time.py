@@ -97,7 +97,7 @@ def best_gamma(study: Study, words: Wording) -> View:
     """Predicted and found, and the price of the neighbours that were measured."""
 
     def loss(row: Row, name: str, gamma: str) -> Cell:
-        note = f"γ = {formats.whole(row[gamma])}" if known(row[gamma]) else ""
+        note = words.size(row["drafter"], row[gamma]) if known(row[gamma]) else ""
         return num(row[name], 1, formats.percent, note=note)
 
     rows = [
@@ -143,7 +143,7 @@ def noise(study: Study, words: Wording) -> View:
 def _seconds_to_compile(seconds: tuple[float, ...]) -> Cell:
     """The median over seeds, and from where to where they go: compiled code may lie ready, so seeds differ by kind."""
     spread = formats.interval(min(seconds), max(seconds), decimals=1) if len(seconds) > 1 else ""
-    return num(median(seconds) if seconds else None, 1, note=f"{spread}, n = {len(seconds)}" if spread else "")
+    return num(median(seconds) if seconds else None, 1, note=f"{spread}\nn = {len(seconds)}" if spread else "")
 
 
 def engines(study: Study, words: Wording) -> View:

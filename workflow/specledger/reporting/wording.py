@@ -9,7 +9,7 @@ from pathlib import Path
 from specledger.foundation.drafters import branched
 from specledger.foundation.errors import UserError
 from specledger.reporting.formats import MISSING, known, split_duration, whole
-from specledger.reporting.inline import Span, paragraphs, parse
+from specledger.reporting.inline import Span, filled, paragraphs, parse
 
 TEMPLATES = Path(__file__).resolve().parent.parent.parent / "report"
 TEXTS = TEMPLATES / "text"
@@ -52,7 +52,7 @@ class Wording:
 
     def say(self, key: str, **values: object) -> str:
         """A text without markup."""
-        return " ".join(self.raw(key).split()).format_map(self._all(values))
+        return filled(" ".join(self.raw(key).split()), self._all(values))
 
     def spans(self, key: str, **values: object) -> tuple[Span, ...]:
         """One paragraph."""
@@ -75,6 +75,10 @@ class Wording:
         if not known(seconds) or seconds < 0:
             return MISSING
         return " ".join(self.say(f"durations.{unit}", n=n) for unit, n in split_duration(seconds))
+
+    def apart(self, *items: str) -> str:
+        """a, b, c: parts of a name, as the language parts them."""
+        return self.raw("names.joint").join(filter(None, items))
 
     def told(self, text: str | None) -> str:
         """What a result file says in words of its own (a method, a reason), in the words of the report."""
