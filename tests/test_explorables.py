@@ -214,6 +214,19 @@ def test_the_mask_shows_the_round_that_was_written(visit, study):
         assert outcome(tab, "mask", "tokens") == str(found["accept_len"] + 1)
 
 
+def test_the_mask_counts_what_the_window_still_holds(visit, study):
+    record = json.loads((study / "acceptance" / "1" / "round.json").read_text(encoding="utf-8"))
+    found, window = record["rounds"][0], 64
+    assert len(found["context"]) == window, "a round whose text fills the window"
+    tab = visit()
+    tab.locator("#mask-round").select_option("0")
+    for guesses in (0, 1, len(found["proposals"])):
+        press(tab, f"#mask-row-{guesses + 5}", " ")
+        said = tab.locator("#explore-mask .here").inner_text()
+        assert f"sees {window - guesses} characters and {guesses} of" in said
+        assert ("oldest" in said) == (guesses > 0)
+
+
 def test_the_mask_by_keys(visit):
     tab = visit()
     press(tab, "#mask-gamma", "Home")
@@ -431,6 +444,15 @@ def test_a_row_opens_its_theory_by_keys(visit, study):
     plain = next(at for at, row in enumerate(ledger) if row["drafter"] == "none")
     press(tab, f"#ledger-ledger tbody tr:nth-child({plain + 1}) button.open", "Enter")
     assert tab.locator("#explore-ledger .chain li").count() == 1
+    tab.wait_for_function(  # what was opened comes into sight
+        "() => { const at = document.querySelector('#explore-ledger h4').getBoundingClientRect().top;"
+        " return at > 0 && at < innerHeight; }"
+    )
+    assert tab.evaluate("document.activeElement.id") == "ledger-opened"
+    press(tab, "#explore-ledger button.back", "Enter")
+    assert tab.evaluate("document.activeElement.closest('tr').classList.contains('opened')")
+    tab.locator("#ledger-drafter").select_option("ngram")
+    assert "n-gram" in tab.locator("#explore-ledger h4").first.inner_text(), "a row that is filtered away is not open"
 
 
 def test_the_ledgers_order_and_choice_come_back_from_an_address(visit, study):

@@ -81,7 +81,7 @@ def test_compiling_shows_what_each_seed_took(made, tmp_path):
     view = next(block for block in opened(copy, made[1])[0].blocks if getattr(block, "name", "") == "engines")
     cell = next(row[2] for row in view.rows if row[0].sort.startswith("compiled"))
     assert cell.sort == (first + 90) / 2, "the median of two"
-    assert cell.note == f"[{first:.1f}, 90.0], n = 2", "no t interval: from two seeds it would reach below zero"
+    assert cell.note == f"[{first:.1f}, 90.0]\nn = 2", "no t interval: from two seeds it would reach below zero"
 
 
 @pytest.mark.parametrize(

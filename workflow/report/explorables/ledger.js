@@ -7,6 +7,15 @@ function start({ form, data, words }) {
   const fields = form.elements;
   const rows = [...table.tBodies[0].rows].sort((a, b) => a.dataset.place - b.dataset.place);
   let chosen = data.row;
+  const choices = form.querySelector(".side");
+
+  // The choices narrow the table, so they stand beside its filter; they stay fields of the form.
+  const filter = table.closest(".scroll").previousElementSibling;
+  if (filter?.classList.contains("filter")) {
+    for (const one of choices.querySelectorAll("select")) one.setAttribute("form", form.id);
+    filter.append(...choices.querySelectorAll(".control"));
+    choices.remove();
+  }
 
   function link(value, name, how, text) {
     return element("li", { class: name === "speedup" && "measured" }, element("b", {}, words[name]), " ",
@@ -87,6 +96,10 @@ function start({ form, data, words }) {
       const found = data.rows[row.dataset.place];
       return (!engine.value || found.engine === engine.value) && (!drafter.value || found.drafter === drafter.value);
     });
+    if (!rows[chosen].hidden) return;
+    const first = [...table.tBodies[0].rows].find((row) => !row.hidden);
+    if (first) chosen = Number(first.dataset.place);
+    show();
   }
 
   rows.forEach((row, at) => {
@@ -98,9 +111,12 @@ function start({ form, data, words }) {
       show();
       form.querySelector("[role=status]").textContent = form.querySelector("h4").textContent;
       keep();
+      form.querySelector(".opened").focus({ preventScroll: true });
+      form.scrollIntoView({ block: "nearest" });
     });
   });
-  form.addEventListener("change", () => { narrow(); keep(); });
+  form.querySelector(".back").addEventListener("click", () => rows[chosen].querySelector("button").focus());
+  for (const one of [fields.engine, fields.drafter]) one.addEventListener("change", () => { narrow(); keep(); });
   table.addEventListener("sorted", keep);
   show();
   state.register("ledger", ([at, engine, drafter, column, direction]) => {

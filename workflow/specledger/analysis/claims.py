@@ -175,6 +175,13 @@ def _unmeasured(claim: Claim) -> rules.Verdict:
     return rules.Verdict(verdict=rules.INCONCLUSIVE, reason=reason, key=key)
 
 
+UNTRAINED = rules.Verdict(
+    verdict=rules.INCONCLUSIVE,
+    reason="a quick run trains for few steps, and this needs models trained to the end",
+    key="quick",
+)
+
+
 def decide(claim: Claim, measured: Measured | None, *, quick: bool) -> rules.Verdict:
     """The verdict of a claim and the reason for it."""
     if claim.comparable is not None:
@@ -182,11 +189,7 @@ def decide(claim: Claim, measured: Measured | None, *, quick: bool) -> rules.Ver
     if measured is None:
         return _unmeasured(claim)
     if quick and claim.trained:
-        return rules.Verdict(
-            verdict=rules.INCONCLUSIVE,
-            reason="a quick run trains for few steps, and this needs models trained to the end",
-            key="quick",
-        )
+        return UNTRAINED
     return rules.judge(claim.rule, claim.published, measured)
 
 

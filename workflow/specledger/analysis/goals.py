@@ -9,7 +9,7 @@ from specledger.analysis import claims, rules
 from specledger.analysis.measures import Evidence, Measured
 from specledger.analysis.measures_time import MEASURES
 
-GOAL_COLUMNS = "goal title unit rule measured lo hi interval verdict why".split()
+GOAL_COLUMNS = "goal title unit rule measured lo hi interval verdict reason why".split()
 REACHED, MISSED, INCONCLUSIVE, NOT_MEASURED = "reached", "missed", "inconclusive", "not measured"
 VERDICTS = {rules.REPRODUCED: REACHED, rules.NOT_REPRODUCED: MISSED, rules.INCONCLUSIVE: INCONCLUSIVE}
 REQUIRED = {"id", "title", "unit", "rule", "measure", "trained"}
@@ -41,17 +41,14 @@ def read_goals(path: Path) -> list[Goal]:
     return claims.parse_all(path, "goals", parse_goal)
 
 
-def _judged(goal: Goal, measured: Measured | None, *, quick: bool) -> tuple[str, str]:
-    """Verdict and reason; what was not measured is neither reached nor missed."""
+def _judged(goal: Goal, measured: Measured | None, *, quick: bool) -> dict[str, str | None]:
+    """Verdict, the key of its reason, and the reason; what was not measured is neither reached nor missed."""
     if measured is None:
-        return NOT_MEASURED, "Not measured in this study."
-    if quick and goal.trained:
-        verdict, reason = INCONCLUSIVE, "a quick run trains for few steps, and this needs models trained to the end"
-    else:
-        found = rules.judge(goal.rule, None, measured)
-        verdict, reason = VERDICTS[found.verdict], found.reason
-    text = f"Ours is {rules.number(measured.value)} ({measured.interval}): {reason}"
-    return verdict, f"{text}; {goal.note}." if goal.note else f"{text}."
+        return {"verdict": NOT_MEASURED, "reason": None, "why": "Not measured in this study."}
+    found = claims.UNTRAINED if quick and goal.trained else rules.judge(goal.rule, None, measured)
+    text = f"Ours is {rules.number(measured.value)} ({measured.interval}): {found.reason}"
+    why = f"{text}; {goal.note}." if goal.note else f"{text}."
+    return {"verdict": VERDICTS[found.verdict], "reason": found.key, "why": why}
 
 
 def judge_goals(goals: list[Goal], evidence: Evidence, *, quick: bool) -> pd.DataFrame:
@@ -60,11 +57,10 @@ def judge_goals(goals: list[Goal], evidence: Evidence, *, quick: bool) -> pd.Dat
     for goal in goals:
         arguments = {key: value for key, value in goal.measure.items() if key != "quantity"}
         measured = MEASURES[goal.measure["quantity"]](evidence, **arguments)
-        verdict, why = _judged(goal, measured, quick=quick)
         cells = (measured.value, measured.lo, measured.hi, measured.interval) if measured else (None,) * 4
         rows.append(
             {"goal": goal.id, "title": goal.title, "unit": goal.unit, "rule": rules.describe(goal.rule, None)}
             | dict(zip(("measured", "lo", "hi", "interval"), cells, strict=True))
-            | {"verdict": verdict, "why": why}
+            | _judged(goal, measured, quick=quick)
         )
     return pd.DataFrame(rows, columns=GOAL_COLUMNS)

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from specledger.reporting.document import Block, Formula, Picture, Question, Questions, Section, Text
-from specledger.reporting.inline import Span
 from specledger.reporting.study import Study
 from specledger.reporting.wording import Wording
 
@@ -21,8 +20,7 @@ class Builder:
     def joined(self, *keys: str, **values: object) -> Text:
         """Several texts as one paragraph."""
         spans = [self.words.spans(key, **values) for key in keys]
-        space = (Span(kind="text", text=self.words.raw("page.sentence_joint")),)
-        return Text(paragraphs=(sum((space + found for found in spans[1:]), spans[0]),))
+        return Text(paragraphs=(sum((self.words.joint + found for found in spans[1:]), spans[0]),))
 
     def formula(self, name: str) -> Formula:
         key = f"formulas.{name}"

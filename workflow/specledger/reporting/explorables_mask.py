@@ -56,13 +56,14 @@ def mask(study: Study, words: Wording) -> Explorable | None:
     if not rounds:
         return None
     at = chosen(rounds)
+    window = study.provenance["config"].get("model", {}).get("context")
     shown, gamma = rounds[at], len(rounds[at]["guesses"])
     # The row that decided: of the first rejected guess, or the last one, which gave the bonus token.
     row = min(shown["accept_len"], gamma) + len(shown["context"]) - 1
     return explorables.block(
         "mask",
         words,
-        {"rounds": rounds, "round": at, "gamma": gamma, "row": row},
+        {"rounds": rounds, "round": at, "gamma": gamma, "row": row, "window": window},
         outcomes={
             "forwards": "1",
             "rows": str(gamma + 1),

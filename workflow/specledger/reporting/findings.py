@@ -55,6 +55,7 @@ def shared_values(study: Study, words: Wording) -> dict[str, str]:
         "tokens": formats.whole(max((row["tokens"] for row in ledger.rows if known(row["tokens"])), default=None)),
         "temperature": formats.setting(ledger.rows[0]["temperature"]),
         "context": formats.whole(_setting(config, "model.context", prefix["fed_long"])),
+        "layers": formats.whole(_setting(config, "model.target.layers", None)),
         "mtp_weight": formats.setting(_setting(config, "training.mtp_weight")),
     }
 
@@ -115,6 +116,35 @@ def _selection(study: Study, words: Wording) -> str:
     return words.say(f"answer.selection_{key if picked > 1 else f'{key}_one'}", picked=picked, methods=len(methods))
 
 
+def _fastest(study: Study, words: Wording, best: Mapping) -> str:
+    """Which row writes a text in the fewest seconds, where it is another than the one of the best ratio."""
+    rows = [row for row in study.tables["ledger"].rows if row["lossless"] and known(row["wall_s"])]
+    own = next((row for row in rows if all(row[key] == best[key] for key in ("engine", "drafter", "gamma"))), None)
+    if own is None:
+        return ""
+    row = min(rows, key=lambda row: row["wall_s"])
+    if row is own:
+        return words.say("answer.fastest_too")
+    seconds = {"seconds": number(row["wall_s"], 3), "own_seconds": number(own["wall_s"], 3)}
+    if row["drafter"] != "none":
+        return words.say("answer.fastest_other", speedup=times(row["speedup"]), **method_names(words, row), **seconds)
+    ratios = [
+        one for one in rows if one["engine"] == row["engine"] and one["drafter"] != "none" and known(one["speedup"])
+    ]
+    top = max((one["speedup"] for one in ratios), default=None)
+    said = words.say("answer.fastest_there", speedup=times(top)) if top else ""
+    return words.joined(words.say("answer.fastest_plain", **method_names(words, row), **seconds), said)
+
+
+def _beyond(study: Study, words: Wording, best: Mapping) -> str:
+    """The largest ratio among rows that are not called lossless, where it is above the best that is."""
+    rows = [row for row in study.tables["ledger"].rows if not row["lossless"] and known(row["speedup"])]
+    row = max(rows, key=lambda row: row["speedup"], default=None)
+    if row is None or row["speedup"] <= best["speedup"]:
+        return ""
+    return words.say("answer.beyond", speedup=times(row["speedup"]), **method_names(words, row))
+
+
 def _speed(study: Study, words: Wording) -> Paragraph:
     best = study.summary["best"]
     if not best or not known(best.get("speedup")):
@@ -129,7 +159,7 @@ def _speed(study: Study, words: Wording) -> Paragraph:
         f"answer.{key}",
         speedup=times(best["speedup"]),
         interval_words=spread,
-        selection=_selection(study, words),
+        selection=words.joined(_selection(study, words), _beyond(study, words, best), _fastest(study, words, best)),
         **method_names(words, best),
     )
 

@@ -3,7 +3,6 @@
 from specledger.reporting import formats
 from specledger.reporting.document import Paragraph
 from specledger.reporting.formats import known
-from specledger.reporting.inline import Span
 from specledger.reporting.study import Study
 from specledger.reporting.tables import Row
 from specledger.reporting.views import largest, least
@@ -12,7 +11,6 @@ from specledger.reporting.wording import Wording
 ROUNDING = 1e-12  # what float64 may leave between two exact laws of a block
 LEVEL = 0.001
 CORRECT = frozenset({"correct", "correct-decoder"})
-SPACE = (Span(kind="text", text=" "),)
 
 
 def pooled_contexts(study: Study) -> Row:
@@ -78,7 +76,9 @@ def kept(study: Study, words: Wording) -> Paragraph:
     different = summary["greedy_total"] - summary["greedy_identical"]
     key = "rejected" if where else "untested" if not made else "greedy_differs" if different else "kept"
     values = {"where": words.listed(where), "different": formats.whole(different), "made": made}
-    return words.spans(f"answer.{key}", **values) + SPACE + words.spans(f"answer.{trust(study)}")
+    lucky = len(outcomes(study)["lucky"])
+    said = words.say("answer.trust_lucky", caught_too=lucky) if lucky else ""
+    return words.spans(f"answer.{key}", **values) + words.joint + words.spans(f"answer.{trust(study)}", lucky=said)
 
 
 def summary_values(study: Study) -> dict[str, str]:
@@ -169,6 +169,7 @@ def proof_values(study: Study, words: Wording) -> dict[str, str]:
         "block": formats.whole(gamma + 1 if known(gamma) else None),
         "settings_count": formats.whole(len({(r["temperature"], r["top_k"], r["top_p"]) for r in sequences})),
         "alarm_repeats": formats.whole(largest(row["repeats"] for row in alarms)),
+        "alarm_most": formats.percent(largest(row["hi"] for row in alarms), 1),
         "alarm_level": formats.setting(largest(row["level"] for row in alarms)),
         "outside": words.listed(outside),
     }

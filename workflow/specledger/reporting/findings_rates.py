@@ -1,12 +1,16 @@
 """What acceptance by position, the split of the gap, and the paired difference say in words."""
 
+from specledger.foundation.drafters import DEPTHS, base_of
 from specledger.reporting import formats
 from specledger.reporting.findings_proof import LEVEL
 from specledger.reporting.formats import known, number
 from specledger.reporting.study import Study
 from specledger.reporting.tables import Row, Table
 from specledger.reporting.wording import Wording
+from specledger.statistics.families import holm
 
+TESTS = ("homogeneity", "geometric", "lag1")
+HEAD_A_PLACE = set(DEPTHS) - {"mtp"}  # each place of a proposal is read from a head or a module of its own
 STEPS = ("drift", "dependence", "ending")
 
 
@@ -28,19 +32,37 @@ def rates_values(study: Study, words: Wording) -> dict[str, str]:
     pairs = [(row["tokens_per_round"], row["tokens_per_round_rb"]) for row in table.rows]
     apart = [abs(first - second) for first, second in pairs if known(first) and known(second)]
     refuted = {}
-    for name in ("homogeneity", "geometric", "lag1"):
-        count = sum(1 for row in rows if known(row[f"{name}_p"]) and row[f"{name}_p"] < LEVEL)
-        key = f"sections.gamma.refuted_{'some' if count else 'none'}"
-        refuted[f"{name}_refuted"] = words.say(key, count=count, methods=len(rows))
+    for name, methods in _rejected(rows).items():
+        found = [
+            f"{words.name('drafter', row['drafter'])} ({words.size(row['drafter'], row['gamma'])})" for row in methods
+        ]
+        key = f"sections.gamma.refuted_{'some' if found else 'none'}"
+        refuted[f"{name}_refuted"] = words.say(key, list=words.listed(found))
     return refuted | {"methods": formats.whole(len(rows)), "apart": formats.small(max(apart, default=None), 3)}
 
 
+def _rejected(rows: list[Row]) -> dict[str, list[Row]]:
+    """By test the methods that Holm rejects, all tests of all methods being one family."""
+    asked = [(name, row) for name in TESTS for row in rows if known(row[f"{name}_p"])]
+    adjusted = holm([row[f"{name}_p"] for name, row in asked]) if asked else []
+    found: dict[str, list[Row]] = {name: [] for name in TESTS}
+    for (name, row), p_value in zip(asked, adjusted, strict=True):
+        found[name] += [row] if p_value < LEVEL else []
+    return found
+
+
 def rates_key(study: Study) -> str:
-    """Whether acceptance depends on the position: the key of the sentence."""
-    found = [row["homogeneity_p"] for row in _methods(study) if known(row["homogeneity_p"])]
-    if not found:
+    """Whether acceptance depends on the position: the key of the sentence.
+
+    Of drafters that read a head of its own for each place it is no wonder; of others it would be.
+    """
+    rows = _methods(study)
+    if not any(known(row["homogeneity_p"]) for row in rows):
         return "rates_unknown"
-    return "rates_bent" if min(found) < LEVEL else "rates_level"
+    bent = {base_of(row["drafter"]) for row in _rejected(rows)["homogeneity"]}
+    if not bent:
+        return "rates_level"
+    return "rates_bent" if bent - HEAD_A_PLACE else "rates_bent_heads"
 
 
 def signed(value: float | None, decimals: int = 3) -> str:

@@ -34,7 +34,7 @@ REQUIRED: Mapping[str, str] = MappingProxyType(
         "spread_percent",
         "engines": "engine available why compile_s compile_s_lo compile_s_hi",
         "agreement": "engine reference drafter gamma texts identical first_divergence margin",
-        "goals": "goal title rule measured lo hi interval verdict",
+        "goals": "goal title unit rule measured lo hi interval verdict reason",
         "acceptance": "seed drafter position context draws accepted acceptance beta tv_output tv_expected tv_q999 "
         "tv_draft chi2 df p_value acceptance_lo acceptance_hi tv_p_value chi2_p_value detectable_leak detectable_tv "
         "tv_bound resamples",

@@ -64,7 +64,7 @@ def view(words: Wording, name: str, heads: tuple[Column, ...], rows: Iterable[tu
         columns=heads,
         rows=kept,
         total=len(rows),
-        cut_note=words.raw("page.sentence_joint").join(notes),
+        cut_note=words.joined(*notes),
         **options,
     )
 

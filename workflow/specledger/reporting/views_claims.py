@@ -32,11 +32,16 @@ def title(words: Wording, row: Row) -> str:
     return words.raw("claims.titles").get(row["claim"], row["title"])
 
 
+def reason_of(words: Wording, row: Row) -> str:
+    """Why a reading or a goal is judged so, in words; empty where the numbers say it."""
+    key = f"claims.reasons.{row['reason']}"
+    return words.say(key) if words.has(key) else ""
+
+
 def _reason(words: Wording, row: Row) -> str:
     """Why the verdict is what it is, without the numbers that stand beside it."""
     note = words.raw("claims.notes").get(row["claim"], row["note"] or "")
-    key = f"claims.reasons.{row['reason']}"
-    reason = words.say(key) if words.has(key) else ""
+    reason = reason_of(words, row)
     said = f"{words.raw('claims.joint')}".join(part for part in (reason, note) if part)
     if not said:
         return ""
@@ -56,7 +61,7 @@ def _published(words: Wording, row: Row) -> Cell:
     return cell(text.replace("-", formats.MINUS), sort=value, note=unit)
 
 
-def _measured(row: Row) -> Cell:
+def measured(row: Row) -> Cell:
     """Our number, with its interval, cut where the quantity ends."""
     lo, hi, mark = bounded(row["lo"], row["hi"], limits_of_unit(row["unit"]))
     spread = formats.interval(lo, hi, formats.reading)
@@ -72,7 +77,7 @@ def _row(words: Wording, row: Row) -> tuple[Cell, ...]:
         verdict(words, row["verdict"]),
         cell(said, sort=said, note="\n".join(filter(None, notes))),
         _published(words, row),
-        _measured(row),
+        measured(row),
         cell(row["section"], sort=row["section"]),
     )
 

@@ -11,7 +11,7 @@ from specledger.reporting.labels import PARTS, main_rows
 from specledger.reporting.study import Study
 from specledger.reporting.tables import Row, Table
 from specledger.reporting.views import count, named, num, plainly, view, with_interval, yes_no
-from specledger.reporting.views_claims import phrase
+from specledger.reporting.views_claims import measured, phrase, reason_of
 from specledger.reporting.wording import Wording
 
 TEXTUAL = frozenset(
@@ -190,13 +190,13 @@ def goals(study: Study, words: Wording) -> View:
         name = words.name("goal_verdict", row["verdict"])
         title = words.raw("claims.titles").get(row["goal"], row["title"])
         mark = VERDICT_MARKS.get(row["verdict"], "")
-        spread = formats.interval(row["lo"], row["hi"], formats.reading)
+        why = reason_of(words, row) if row["verdict"] == "inconclusive" else ""
         rows.append(
             (
                 Cell(text=f"{GLYPHS.get(row['verdict'], '?')} {name}", sort=name, mark=mark),
                 cell(title, sort=title, note=phrase(words, row["rule"])),
-                cell(formats.reading(row["measured"]), sort=row["measured"], note=spread),
-                cell(words.told(row["interval"]), sort=row["interval"]),
+                measured(row),
+                cell(words.told(row["interval"]), sort=row["interval"], note=why),
             )
         )
     return view(words, "goals", _columns(words, "verdict goal ours how".split()), rows, source="goals")

@@ -76,6 +76,15 @@ class Wording:
             return MISSING
         return " ".join(self.say(f"durations.{unit}", n=n) for unit, n in split_duration(seconds))
 
+    @property
+    def joint(self) -> tuple[Span, ...]:
+        """What stands between two sentences."""
+        return (Span(kind="text", text=self.raw("page.sentence_joint")),)
+
+    def joined(self, *sentences: str) -> str:
+        """Sentences of one paragraph; empty ones fall out."""
+        return self.raw("page.sentence_joint").join(filter(None, sentences))
+
     def apart(self, *items: str) -> str:
         """a, b, c: parts of a name, as the language parts them."""
         return self.raw("names.joint").join(filter(None, items))
