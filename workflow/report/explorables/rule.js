@@ -40,6 +40,7 @@ function start({ form, data, words }) {
     const bars = (...parts) => parts.map(([line, second]) =>
       element("span", { class: line }, element("i", { class: "kept" }), element("i", { class: second })));
     const figure = (text, extra = "") => element("td", { class: `number${extra}` }, text);
+    form.querySelector(".stage").className = `stage drafter-${fields.drafter.value}`;
     form.querySelector("table").style.setProperty("--largest", Math.max(...rows.flatMap((row) => [row.p, row.q])));
     form.querySelector("thead .run").textContent = say(words.run, { draws: whole(draws) });
     form.querySelector("tbody").replaceChildren(...rows.map((row) => {

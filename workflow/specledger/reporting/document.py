@@ -173,7 +173,7 @@ class Explorable:
     """Something to play with, as it stands before any touch.
 
     `data` is what its template and its script show, numbers as they were measured; `words` what they say. On paper
-    the controls and outcomes alone are printed, with a word that there is more on the page.
+    controls, outcomes and `printed` stand, with a word that there is more on the page.
     """
 
     name: str
@@ -184,6 +184,7 @@ class Explorable:
     data: Mapping[str, object] = field(metadata={"paper": False})
     controls: tuple[Control, ...] = ()
     outcomes: tuple[Outcome, ...] = ()
+    printed: "View | None" = None
     kind: str = field(default="explorable", init=False)
 
 

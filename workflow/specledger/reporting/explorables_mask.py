@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from specledger.reporting import explorables
-from specledger.reporting.document import Explorable
-from specledger.reporting.formats import small, symbol
+from specledger.reporting.document import Explorable, View
+from specledger.reporting.formats import percent, small, symbol
 from specledger.reporting.study import Study
 from specledger.reporting.wording import Wording
 
@@ -42,6 +42,30 @@ def _round(found: Mapping, symbols: list[str]) -> dict:
     }
 
 
+def _verdict(shown: Mapping, number: int, words: Mapping[str, str]) -> str:
+    """What became of the guess that row `number` judges; after the last guess it gives the bonus token."""
+    if number > shown["accept_len"]:
+        return words["lost"]
+    if number == len(shown["guesses"]):
+        return words["bonus"].format(symbol=shown["token"])
+    return words["kept"] if number < shown["accept_len"] else words["redrawn"].format(symbol=shown["token"])
+
+
+def _printed(shown: Mapping, window: int | None, words: Mapping[str, str]) -> View:
+    """The rows of p, from the last character of the text on: what each sees and says."""
+    length = len(shown["context"]) + shown["before"]
+    rows = []
+    for number, p in enumerate(shown["rows"]):
+        symbol = shown["guesses"][number - 1]["symbol"] if number else shown["context"][-1]
+        seen = min(length, window - number) if window else length
+        likely = ", ".join(f"{one['symbol']} {percent(one['p'])}" for one in p[:3])
+        sees = words["sees_short"].format(seen=seen, guesses=number)
+        rows.append(
+            (f"{symbol} ({words['guess' if number else 'text']})", sees, likely, _verdict(shown, number, words))
+        )
+    return explorables.printed([words["row"], words["sees"], words["says"], words["outcome"]], rows, wide=1)
+
+
 def chosen(rounds: list[dict]) -> int:
     """The first round in which something passes and something fails, so that both can be seen; else the first."""
     mixed = (at for at, one in enumerate(rounds) if 0 < one["accept_len"] < len(one["guesses"]))
@@ -70,4 +94,5 @@ def mask(study: Study, words: Wording) -> Explorable | None:
             "tokens": str(shown["accept_len"] + 1),
             "alone": small(shown["alone"], 6),
         },
+        printed=_printed(shown, window, words.raw("explorables.mask")),
     )

@@ -60,7 +60,9 @@ def trust(study: Study) -> str:
         return "trust_right"
     if not summary["false_alarms_inside"]:
         return "trust_alarms"
-    return "trust_unseen" if summary["controls_unseen"] else "trust_all"
+    if not summary["controls_unseen"]:
+        return "trust_all"
+    return "trust_lucky" if outcomes(study)["lucky"] else "trust_unseen"
 
 
 def tests_made(study: Study, words: Wording) -> str:
@@ -76,9 +78,7 @@ def kept(study: Study, words: Wording) -> Paragraph:
     different = summary["greedy_total"] - summary["greedy_identical"]
     key = "rejected" if where else "untested" if not made else "greedy_differs" if different else "kept"
     values = {"where": words.listed(where), "different": formats.whole(different), "made": made}
-    lucky = len(outcomes(study)["lucky"])
-    said = words.say("answer.trust_lucky", caught_too=lucky) if lucky else ""
-    return words.spans(f"answer.{key}", **values) + words.joint + words.spans(f"answer.{trust(study)}", lucky=said)
+    return words.spans(f"answer.{key}", **values) + words.joint + words.spans(f"answer.{trust(study)}")
 
 
 def summary_values(study: Study) -> dict[str, str]:
@@ -95,6 +95,7 @@ def summary_values(study: Study) -> dict[str, str]:
         "oracle": formats.scientific(summary["oracle_max"]),
         "context_draws": formats.whole(largest(row["draws"] for row in study.tables["contexts"].rows)),
         "unseen": formats.whole(len(summary["controls_unseen"])),
+        "lucky": formats.whole(len(outcomes(study)["lucky"])),
     }
 
 

@@ -26,6 +26,7 @@ MISSING_GLYPH = "\ufffd"
 ANYTHING = range(0x110000)  # every code point
 UNPRINTED = frozenset({"words", "downloads"})  # parts of the document that are not on paper
 MOST_ROWS = 40  # of a table on paper; the CSV has them all
+WHOLE = frozenset({"ledger", "controls"})  # tables that are never cut, as the claims are not
 SIZE = re.compile(r'<svg[^>]*?\swidth="([\d.]+)pt"')
 
 
@@ -53,11 +54,9 @@ def _jsonable(value: object, printable: Container[int]) -> object:
 
 
 def _views(found: dict) -> list[dict]:
-    """Every table of the document."""
-    views = [block for section in found["sections"] for block in section["blocks"] if block["kind"] == "table"]
-    if found["claims"]:
-        views += [group["view"] for group in found["claims"]["groups"]]
-    return views
+    """The tables that may be cut."""
+    blocks = [block for section in found["sections"] for block in section["blocks"]]
+    return [block for block in blocks if block["kind"] == "table" and block["name"] not in WHOLE]
 
 
 def sheet(document: Document, font: fonts.Font | None, notice: str = "") -> dict:

@@ -47,12 +47,14 @@ def first_facts(study: Study, words: Wording) -> tuple[Fact, ...]:
         ("study", about["study"], ""),
         ("device", words.listed(about["devices"]) or formats.MISSING, ""),
         ("seeds", words.say("facts.seeds_value", list=formats.runs(list(study.seeds)), count=len(study.seeds)), ""),
-        ("corpus", size, ""),
         ("training", words.duration(about["train_s"]), ""),
         ("sweep", words.duration(about["sweep_s"]), ""),
         ("commit", commit, state),
         ("settings", str(about["settings_hash"])[:10], ""),
+        ("corpus", size, ""),
     ]
+    if study.tables["claims"].rows:
+        values.append(("readings", views_claims.tally_words(words, study.tables["claims"].rows), ""))
     return tuple(Fact(term=words.say(f"facts.{key}"), value=value, note=note) for key, value, note in values)
 
 

@@ -125,7 +125,6 @@ def ledger(make: Builder) -> Section:
 
 def all_sections(make: Builder, commit: str) -> tuple[Section, ...]:
     return (
-        glossary.section(make),
         verify(make),
         accept(make, choose(make.study.positions)),
         proof(make),
@@ -134,6 +133,7 @@ def all_sections(make: Builder, commit: str) -> tuple[Section, ...]:
         ledger(make),
         *systems_and_trees(make),
         time(make),
+        glossary.section(make),
         intervals(make),
         provenance(make, commit),
     )
