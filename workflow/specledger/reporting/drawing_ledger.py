@@ -13,6 +13,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator
 from specledger.reporting.labels import PARTS, main_rows, place_of
 from specledger.reporting.style import GRID, INK, MARKER, PART, drafter_colour
 from specledger.reporting.tables import Row, Table
+from specledger.reporting.views_bounds import ends_of
 from specledger.reporting.wording import Wording
 
 WIDTH = 7.6
@@ -71,7 +72,7 @@ def draw_intervals(axis: Axes, rows: Sequence[Row], column: str, *, shift: float
     """The intervals of a column over gamma, as one line with gaps."""
     places, ends = [], []
     for row in rows:
-        lo, hi = row[f"{column}_lo"], row[f"{column}_hi"]
+        lo, hi, _ = ends_of(row, column)
         if lo is not None and hi is not None:
             places += [row["gamma"] + shift] * 2 + [math.nan]
             ends += [lo, hi, math.nan]

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
-from specledger.foundation.drafters import TREE, base_of, branched
+from specledger.foundation.drafters import HEADS, TREE, base_of, branched
 from specledger.reporting.drawing_ledger import DASH, draw_intervals, grid
 from specledger.reporting.drawing_rates import empty
 from specledger.reporting.labels import place_of
@@ -20,11 +20,12 @@ Panel = Callable[[Axes, str, list[Row], list[Row]], None]
 
 
 def _grown(ledger: Table) -> dict[str, tuple[list[Row], list[Row]]]:
-    """Chains and lossless trees of each drafter that has trees, in order of their size, on the engine of the trees."""
+    """Chains and lossless trees of each head and of what else has trees, by size, on the engine of the trees."""
     engines = {row["engine"] for row in ledger.rows if branched(row["drafter"])}
     engine = "cached" if "cached" in engines else min(engines, default="")
     rows = sorted(ledger.where(engine=engine), key=lambda row: row["gamma"])
-    bases = sorted({base_of(row["drafter"]) for row in rows if row["drafter"].endswith(TREE)}, key=place_of)
+    names = {row["drafter"] for row in rows}
+    bases = sorted({base_of(name) for name in names if name.endswith(TREE) or name in HEADS}, key=place_of)
 
     def of(name: str) -> list[Row]:
         return [row for row in rows if row["drafter"] == name]
@@ -61,7 +62,7 @@ def _top(rows: Sequence[Row], columns: Sequence[str], end: str) -> float:
 
 
 def _draw(ledger: Table, words: Wording, panel: Panel, labels: Sequence[Line2D]) -> tuple[Figure, list[Row]]:
-    """One panel a drafter with trees, and all of their rows."""
+    """One panel a drafter with trees or head, and all of their rows."""
     found = _grown(ledger)
     if not found:
         return empty(words.say("plot.no_trees")), []

@@ -5,7 +5,7 @@ from specledger.reporting.document import Explorable
 from specledger.reporting.findings_proof import CORRECT, family_p, pooled_contexts
 from specledger.reporting.formats import known, p_value, scientific
 from specledger.reporting.study import Study
-from specledger.reporting.views_proof import TESTS
+from specledger.reporting.views_proof import TESTS, by_identity
 from specledger.reporting.wording import Wording
 
 OUTCOMES = ("caught", "unseen", "missed", "passed", "rejected")
@@ -26,7 +26,7 @@ def battery(study: Study, words: Wording) -> Explorable:
             "expected": bool(row["expected_caught"]),
             "right": row["rule"] in CORRECT,
             "rejected": bool(row["caught"]),
-            "p_value": row["p_value"],
+            "p_value": None if by_identity(row) else row["p_value"],
             "power": row["power"],
             "n": row["n"],
         }

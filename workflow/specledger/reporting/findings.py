@@ -44,6 +44,7 @@ def shared_values(study: Study, words: Wording) -> dict[str, str]:
         "difference_method": words.told(summary["paired_difference"].get("method") or "paired t over seeds"),
         "seed": str(study.shown_seed),
         "elsewhere": words.raw("figures.elsewhere") if has_trees(study.tables) else "",
+        "in_table": words.raw("figures.in_table") if has_trees(study.tables) else "",
         "draws": formats.whole(draws),
         "fed_short": formats.whole(prefix["fed_short"]),
         "fed_long": formats.whole(prefix["fed_long"]),
@@ -272,6 +273,12 @@ def most_tokens(study: Study, words: Wording) -> str:
         share=formats.percent(1 / tokens) if known(tokens) and tokens > 0 else MISSING,
         speedup=times(row["speedup"]),
     )
+
+
+def verify_costs(study: Study) -> dict[str, str]:
+    """What the check of several positions took over that of one, from the cheapest to the dearest."""
+    found = [row["v"] for row in study.tables["ledger"].rows if row["gamma"] and known(row["v"])]
+    return {"v_least": number(min(found, default=None), 2), "v_most": number(max(found, default=None), 2)}
 
 
 def cheap_values(study: Study, words: Wording) -> dict[str, str]:

@@ -11,10 +11,16 @@ from specledger.reporting.views import largest
 from specledger.reporting.wording import Wording
 
 ALL = "all"
+LEAST_SHARE = 1e-4
 
 
 def _row_words(words: Wording, row: Mapping | None) -> str:
     return words.say("sections.time.row", **method_names(words, row)) if row else formats.MISSING
+
+
+def _share(value: float | None) -> str:
+    """A share in percent; one that would print as zero is below what is printed."""
+    return percent(value, 2) if not known(value) or value >= LEAST_SHARE else f"< {percent(LEAST_SHARE, 2)}"
 
 
 def adds_up(study: Study, words: Wording) -> tuple[str, dict[str, str]]:
@@ -24,9 +30,9 @@ def adds_up(study: Study, words: Wording) -> tuple[str, dict[str, str]]:
     return key, {
         "rows": formats.whole(found["rows"]),
         "good": formats.whole(found["rows_that_add_up"]),
-        "off": percent(abs(found["worst_off"]["off"]), 2),
+        "off": _share(abs(found["worst_off"]["off"])),
         "off_row": _row_words(words, found["worst_off"]),
-        "other": percent(found["worst_other"]["other_share"], 1),
+        "other": _share(found["worst_other"]["other_share"]),
         "other_row": _row_words(words, found["worst_other"]),
         "off_limit": percent(found["off_limit"]),
         "other_limit": percent(found["other_limit"]),

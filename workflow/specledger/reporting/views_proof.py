@@ -124,6 +124,12 @@ def outcome(words: Wording, row: Row) -> Cell:
     return cell(text, sort=text, mark=mark)
 
 
+def by_identity(row: Row) -> bool:
+    """Whether only checks without chance caught it: counters that must agree, numbers that must be probabilities."""
+    names = {name.strip() for name in (row["caught_by"] or "").split(",") if name.strip()}
+    return bool(names) and names <= {"accounting", "range"}
+
+
 def controls(study: Study, words: Wording) -> View:
     """The battery: each broken rule, what caught it, and how surely."""
     rows = []
@@ -134,7 +140,7 @@ def controls(study: Study, words: Wording) -> View:
                 cell(name, sort=name, note=words.told(row["source"])),
                 outcome(words, row),
                 cell(tests, sort=tests or None),
-                plainly(row["p_value"], formats.p_value),
+                plainly(None if by_identity(row) else row["p_value"], formats.p_value),
                 num(row["power"], 3),
                 cell(formats.whole(row["n"]), sort=row["n"], note=words.name("sample_of", row["kind"])),
             )
