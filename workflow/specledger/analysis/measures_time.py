@@ -81,7 +81,7 @@ def aa_inside(evidence: Evidence) -> Measured | None:
 
 @measure
 def cost_model_miss(evidence: Evidence) -> Measured | None:
-    """How far the measured-cost model misses the measured ratio of the worst row, as a share of it."""
+    """How far the full-cost model misses the measured ratio of the worst row, as a share of it."""
     rows = evidence.cost_model
     if rows.empty:
         return None

@@ -33,7 +33,7 @@ def ranks_table(ranks: pd.DataFrame) -> pd.DataFrame:
 def trees_table(ledger: pd.DataFrame, by_seed: pd.DataFrame, texts: pd.DataFrame, shapes: pd.DataFrame) -> pd.DataFrame:
     """One row per engine and drafter with trees: its fastest chain, its fastest tree, and their ratio in the same run.
 
-    Both are chosen by the speed-up that is then shown. `nodes_predicted` is the size that the measured-cost model
+    Both are chosen by the speed-up that is then shown. `nodes_predicted` is the size that the full-cost model
     prefers. `most_ratio` is the most that any measured size could win over the chain at the measured v(N), with the
     cheaper of both draftings and of both judgings: tokens a round over tokens a round, over what the rounds take then.
     It is of one seed at a time, and given as the geometric mean over seeds with its t interval.
