@@ -61,7 +61,7 @@ def test_a_language_has_every_text_and_nothing_empty(language):
     english, other = leaves(read_texts("en")), leaves(read_texts(language))
     assert sorted(english) == sorted(other)
     for key, text in other.items():
-        assert text not in ("", []) or key == "page.sentence_joint", f"{language}: {key} is empty"
+        assert text not in ("", []) or (language, key) == ("zh", "page.sentence_joint"), f"{language}: {key} is empty"
 
 
 @pytest.mark.parametrize("language", OTHERS)

@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 import yaml
 from specledger.analysis.frames import ENGINES, ORDER
-from specledger.foundation.drafters import HEADS, IN_ORDER, branched, methods
+from specledger.foundation.drafters import HEADS, branched, methods
 from specledger.reporting import page, paper, report, views_systems
 from specledger.reporting.figures import draw_all
 from specledger.reporting.wording import languages, read_texts, read_wording
 from test_reporting import Made, Reader, cells, make
 from test_reporting_languages import english_left, in_chinese
+from test_reporting_proof import changed, said
 
 ROOT = Path(__file__).resolve().parent.parent
 SECTIONS = ("systems", "trees")
@@ -73,6 +74,29 @@ def test_trees_have_their_verdict_in_words(study, text):
     assert [row[3] for row in shown] == [f"{float(row['ratio']):.2f}×" for row in rows]
 
 
+def test_heads_of_their_own_for_each_place_are_no_wonder(study, tmp_path):
+    def refute(row: dict) -> None:
+        row.update(homogeneity_p="1e-12")
+
+    def mend(row: dict) -> None:
+        row.update(homogeneity_p="0.5", geometric_p="0.5", lag1_p="0.5")
+
+    calm = changed(study, tmp_path / "calm", "independence", mend)
+    heads = changed(calm, tmp_path / "heads", "independence", refute, lambda row: row["drafter"] == "medusa1")
+    found = said(heads, tmp_path)
+    assert "So α is not one number for these" in found and "Of the others this many rounds cannot tell." in found
+    both = changed(heads, tmp_path / "both", "independence", refute, lambda row: row["drafter"] == "draft")
+    assert "So α is not one number here." in said(both, tmp_path)
+    alone = changed(calm, tmp_path / "alone", "independence", lambda row: row.update(homogeneity_p="0.0005"), once())
+    assert "cannot tell one position's acceptance" in said(alone, tmp_path), "one of many below .001 is chance"
+
+
+def once():
+    """True for the first row that it is asked of."""
+    asked = iter([True])
+    return lambda row: next(asked, False)
+
+
 def test_figures_of_few_drafters_stay_figures_of_few(study, text):
     names = read_texts("en")["names"]["drafter"]
     tokens = cells(text, "gamma-tokens")
@@ -128,7 +152,6 @@ def test_one_seed_and_no_shape_that_was_timed(tmp_path):
 
 def test_every_drafter_that_a_study_may_name_has_its_place_and_its_words():
     names = [name for name in ORDER if name not in ENGINES]
-    assert list(IN_ORDER) == names
     asked = set(methods(yaml.safe_load((ROOT / "config" / "config.yaml").read_text(encoding="utf-8"))))
     assert asked <= set(names)
     for language in languages():

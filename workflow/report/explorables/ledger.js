@@ -107,6 +107,7 @@ function start({ form, data, words }) {
     button.append(...row.cells[0].childNodes);
     row.cells[0].append(button);
     row.addEventListener("click", () => {
+      if (!getSelection().isCollapsed) return; // a number was marked to be copied
       chosen = at;
       show();
       form.querySelector("[role=status]").textContent = form.querySelector("h4").textContent;
@@ -115,7 +116,10 @@ function start({ form, data, words }) {
       form.scrollIntoView({ block: "nearest" });
     });
   });
-  form.querySelector(".back").addEventListener("click", () => rows[chosen].querySelector("button").focus());
+  form.querySelector(".back").addEventListener("click", () => {
+    const hidden = rows[chosen].hidden; // by the filter above the table
+    (hidden ? document.querySelector("#ledger-ledger .filter input") : rows[chosen].querySelector("button")).focus();
+  });
   for (const one of [fields.engine, fields.drafter]) one.addEventListener("change", () => { narrow(); keep(); });
   table.addEventListener("sorted", keep);
   show();

@@ -104,7 +104,7 @@ async function unpack(link) {
 
 const packed = "DecompressionStream" in globalThis ? [...document.querySelectorAll("a[data-packed]")] : [];
 offerBeside();
-globalThis.specledger.unpacked = Promise.all(packed.map(unpack)).then(offerBeside);
+globalThis.specledger.unpacked = Promise.allSettled(packed.map(unpack)).then(offerBeside);
 
 // On paper all is open; of parts that share a name only one can be.
 addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((one) => {

@@ -60,7 +60,7 @@ def _row(
     modelled = sizes.dropna(subset=["cost_model_overhead"])
     return {
         "chain_gamma": chain["gamma"], "chain_tokens": chain["tokens_per_round"], "chain_speedup": chain["speedup"],
-        "nodes": tree["gamma"], "depth": shape["depth"].max(), "expected_tokens": shape["expected_tokens"].mean(),
+        "nodes": tree["gamma"], "depth": shape["depth"].min(), "expected_tokens": shape["expected_tokens"].mean(),
         "tree_tokens": tree["tokens_per_round"],
         **{f"tree_{name}": tree[name] for name in ("speedup", "speedup_lo", "speedup_hi")},
         **columns_of("ratio", ratio), "method": None if ratio is None else ratio.method,

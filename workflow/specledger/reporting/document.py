@@ -132,6 +132,7 @@ class Fact:
     term: str
     value: str
     note: str = ""
+    wide: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,6 +14,7 @@ from specledger.reporting.formats import MINUS
 from specledger.reporting.labels import main_rows, place_of
 from specledger.reporting.style import GRID, INK, MARKER, STEP, drafter_colour
 from specledger.reporting.tables import Row, Table
+from specledger.reporting.views_bounds import ends_of
 from specledger.reporting.wording import Wording
 
 LONG_NAME = 8  # letters that the narrowest panel has room for
@@ -51,13 +52,14 @@ def _curve(axis: Axes, drafter: str, rows: list[Row], shift: float, strength: fl
     places = [row["position"] + shift for row in known]
     axis.plot(places, [row["rate"] for row in known], color=colour, linewidth=0.9, alpha=strength)
     for place, row in zip(places, known, strict=True):
-        if row["rate_lo"] is not None and row["rate_hi"] is not None:
-            ends = [row["rate_lo"], row["rate_hi"]]
+        lo, hi, _ = ends_of(row, "rate")
+        if lo is not None and hi is not None:
+            ends = [lo, hi]
             axis.plot([place, place], ends, color=colour, linewidth=1.3, alpha=strength, solid_capstyle="butt")
         style = {"color": colour, "markersize": 4.6, "markeredgewidth": 0, "alpha": strength}
         axis.plot(place, row["rate"], MARKER.get(drafter, "o"), **style)
     axis.annotate(
-        str(known[-1]["gamma"]), (places[-1], known[-1]["rate_hi"] or known[-1]["rate"]), (0, 3),
+        str(known[-1]["gamma"]), (places[-1], ends_of(known[-1], "rate")[1] or known[-1]["rate"]), (0, 3),
         textcoords="offset points", fontsize=7.5, ha="center",
     )  # fmt: skip
 

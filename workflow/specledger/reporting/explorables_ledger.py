@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from specledger.reporting import explorables, views_ledger
 from specledger.reporting.document import Explorable, View
-from specledger.reporting.formats import SUPERSCRIPTS, interval, known, number, times
+from specledger.reporting.formats import SUPERSCRIPTS, interval, known, number, percent, times
 from specledger.reporting.study import Study
 from specledger.reporting.tables import Row, Table
 from specledger.reporting.views_ledger import PARTS
@@ -59,6 +59,13 @@ def _printed(row: Mapping, plain: Mapping | None, words: Mapping[str, str]) -> V
     shown = {"eq1": number(row["eq1"], 2)} | {name: times(row[name]) for name in RATIOS}
     names = [name for name in shown if known(row[name])]
     rows = [(words[name], shown[name], words[f"{name}_how"].format(**values)) for name in names]
+    if apart := row["apart"]:
+        parts = {name: number(apart[name], 3) for name in ("plain", "verify", "propose", "overhead")}
+        how = words["apart_how"].format(tokens=number(apart["tokens"], 2), miss=percent(apart["miss"], 1), **parts)
+        rows.insert(-1, (words["apart"], times(apart["value"]), how))
+    said = [words["tree"]] if row["shape"] == "tree" else []
+    said += [words["lossy"].format(tv=row["lossy"])] if row["lossy"] else []
+    rows = [(text,) for text in said] + rows
     return explorables.printed([words["step"], words["value"], words["how"]], rows, wide=2)
 
 

@@ -16,9 +16,9 @@ MODULE = {
     "hidden_norm": ("mtp.hidden_norm.",),
     "embedding_norm": ("mtp.embedding_norm.",),
     "projection": ("mtp.projection.",),
+    "block_norms": ("mtp.block.input_layernorm.", "mtp.block.post_attention_layernorm."),
     "attention": ("mtp.block.self_attn.",),
     "mlp": ("mtp.block.mlp.",),
-    "block_norms": ("mtp.block.input_layernorm.", "mtp.block.post_attention_layernorm."),
     "norm": ("mtp.norm.",),
 }
 SHARED = {"trunk": ("model.layers.", "model.norm."), "embedding": ("model.embed_tokens.",), "head": ("lm_head.",)}

@@ -2,17 +2,13 @@
 
 from specledger.reporting import explorables
 from specledger.reporting.document import Explorable
-from specledger.reporting.findings_proof import CORRECT, family_p, pooled_contexts
+from specledger.reporting.findings_proof import CORRECT, caught_by, family_p, pooled_contexts
 from specledger.reporting.formats import known, p_value, scientific
 from specledger.reporting.study import Study
-from specledger.reporting.views_proof import TESTS, by_identity
+from specledger.reporting.views_proof import TESTS, least_p
 from specledger.reporting.wording import Wording
 
 OUTCOMES = ("caught", "unseen", "missed", "passed", "rejected")
-
-
-def _caught(text: str | None) -> list[str]:
-    return [name.strip() for name in (text or "").split(",") if name.strip()]
 
 
 def battery(study: Study, words: Wording) -> Explorable:
@@ -22,11 +18,11 @@ def battery(study: Study, words: Wording) -> Explorable:
             "rule": row["rule"],
             "source": words.told(row["source"]),
             "kind": row["kind"],
-            "caught_by": _caught(row["caught_by"]),
+            "caught_by": caught_by(row["caught_by"]),
             "expected": bool(row["expected_caught"]),
             "right": row["rule"] in CORRECT,
             "rejected": bool(row["caught"]),
-            "p_value": None if by_identity(row) else row["p_value"],
+            "p_value": least_p(row),
             "power": row["power"],
             "n": row["n"],
         }

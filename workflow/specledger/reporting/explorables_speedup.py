@@ -7,9 +7,9 @@ from specledger.foundation.drafters import branched
 from specledger.reporting import explorables, findings
 from specledger.reporting.document import Control, Explorable
 from specledger.reporting.formats import known, number, times
-from specledger.reporting.inline import Span
 from specledger.reporting.study import Study
 from specledger.reporting.tables import Row
+from specledger.reporting.views_bounds import ends_of
 from specledger.reporting.wording import Wording
 from specledger.theory.speculation import best_gamma, expected_tokens_per_round, walltime_speedup
 
@@ -23,6 +23,14 @@ COLUMNS = (
 )
 
 
+def _point(row: Row) -> dict:
+    """A measured row; its intervals end where the quantities do."""
+    cells = {name: row[name] for name in COLUMNS.split()}
+    for column in ("tokens_per_round", "speedup"):
+        cells[f"{column}_lo"], cells[f"{column}_hi"], _ = ends_of(row, column)
+    return {name: explorables.rounded(value) for name, value in cells.items()}
+
+
 def _methods(rows: Iterable[Row]) -> list[dict]:
     """Engine × drafter with the measured points by γ."""
     found: dict[tuple, list[Row]] = {}
@@ -32,10 +40,7 @@ def _methods(rows: Iterable[Row]) -> list[dict]:
         {
             "engine": engine,
             "drafter": drafter,
-            "points": [
-                {name: explorables.rounded(row[name]) for name in COLUMNS.split()}
-                for row in sorted(points, key=lambda row: row["gamma"])
-            ],
+            "points": [_point(row) for row in sorted(points, key=lambda row: row["gamma"])],
         }
         for (engine, drafter), points in found.items()
     ]
@@ -89,8 +94,7 @@ def speedup(study: Study, words: Wording) -> Explorable:
     gammas = list(range(1, max(LEAST_GAMMAS, *(int(row["gamma"]) for row in rows), 1) + 1))
     best = best_gamma(start["alpha"], start["c"], gammas)
     key = "explorables.speedup"
-    space = (Span(kind="text", text=" "),)
-    measured = space + words.spans(f"{key}.measured", **findings.method_names(words, fastest)) if fastest else ()
+    measured = words.joint + words.spans(f"{key}.measured", **findings.method_names(words, fastest)) if fastest else ()
     settings = (("alpha", 0, 1, 0.01, 2), ("c", 0, 1, 0.01, 2), ("gamma", 1, gammas[-1], 1, 0))
     return explorables.block(
         "speedup",

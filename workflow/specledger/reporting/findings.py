@@ -1,16 +1,16 @@
-"""What the results say in a sentence: the banners, the three answers, and the texts' values."""
+"""What the results say in a sentence: the banners, and the texts' values."""
 
 import re
 from collections.abc import Mapping
 
 from specledger.reporting import formats
-from specledger.reporting.document import Banner, Paragraph
+from specledger.reporting.document import Banner
 from specledger.reporting.drawing_rule import Chosen
-from specledger.reporting.findings_proof import kept, summary_values
+from specledger.reporting.findings_proof import summary_values
 from specledger.reporting.formats import MISSING, known, number, times
+from specledger.reporting.labels import is_apart
 from specledger.reporting.study import Study, has_trees
-from specledger.reporting.tables import Row
-from specledger.reporting.wording import Wording
+from specledger.reporting.wording import Wording, shape_of
 
 GPU = re.compile(r"nvidia|geforce|tesla|quadro|cuda|\brtx|\bgtx|instinct|radeon", re.IGNORECASE)
 
@@ -37,14 +37,15 @@ def shared_values(study: Study, words: Wording) -> dict[str, str]:
     repeats = max((row["repeats"] for row in ledger.rows if known(row["repeats"])), default=None)
     prefix = study.tables["prefix"].rows[0]
     draws = max(row["draws"] for row in study.tables["acceptance"].rows)
+    in_csv = words.raw("figures.in_csv") if any(is_apart(row["drafter"]) for row in ledger.rows) else ""
     return summary_values(study) | {
         "n": str(len(study.seeds)),
         "level": formats.percent(study.level),
         "method": words.told(summary["interval"].get("method") or "t over seeds"),
         "difference_method": words.told(summary["paired_difference"].get("method") or "paired t over seeds"),
         "seed": str(study.shown_seed),
-        "elsewhere": words.raw("figures.elsewhere") if has_trees(study.tables) else "",
-        "in_table": words.raw("figures.in_table") if has_trees(study.tables) else "",
+        "elsewhere": words.raw("figures.elsewhere") if has_trees(study.tables) else in_csv,
+        "in_csv": in_csv,
         "draws": formats.whole(draws),
         "fed_short": formats.whole(prefix["fed_short"]),
         "fed_long": formats.whole(prefix["fed_long"]),
@@ -56,7 +57,6 @@ def shared_values(study: Study, words: Wording) -> dict[str, str]:
         "tokens": formats.whole(max((row["tokens"] for row in ledger.rows if known(row["tokens"])), default=None)),
         "temperature": formats.setting(ledger.rows[0]["temperature"]),
         "context": formats.whole(_setting(config, "model.context", prefix["fed_long"])),
-        "layers": formats.whole(_setting(config, "model.target.layers", None)),
         "mtp_weight": formats.setting(_setting(config, "training.mtp_weight")),
     }
 
@@ -93,11 +93,6 @@ def banners(study: Study, words: Wording) -> tuple[Banner, ...]:
     return tuple(found)
 
 
-def answer(study: Study, words: Wording) -> tuple[Paragraph, ...]:
-    """The three answers: was the distribution kept, the best speed-up, and theory beside the clock."""
-    return kept(study, words), _speed(study, words), _gap(study, words)
-
-
 def method_names(words: Wording, row: Mapping) -> dict[str, str]:
     """The names of a method, for a text."""
     return {
@@ -106,89 +101,6 @@ def method_names(words: Wording, row: Mapping) -> dict[str, str]:
         "gamma": formats.whole(row["gamma"]),
         "size": words.size(row["drafter"], row["gamma"]),
     }
-
-
-def _selection(study: Study, words: Wording) -> str:
-    """Among how many rows the best one was picked: those that keep the distribution, where there are any."""
-    methods = [row for row in study.tables["ledger"].rows if row["drafter"] != "none"]
-    lossless = [row for row in methods if row["lossless"]]
-    key = "lossless" if lossless else "all_lossy"
-    picked = len(lossless or methods)
-    return words.say(f"answer.selection_{key if picked > 1 else f'{key}_one'}", picked=picked, methods=len(methods))
-
-
-def _fastest(study: Study, words: Wording, best: Mapping) -> str:
-    """Which row writes a text in the fewest seconds, where it is another than the one of the best ratio."""
-    rows = [row for row in study.tables["ledger"].rows if row["lossless"] and known(row["wall_s"])]
-    own = next((row for row in rows if all(row[key] == best[key] for key in ("engine", "drafter", "gamma"))), None)
-    if own is None:
-        return ""
-    row = min(rows, key=lambda row: row["wall_s"])
-    if row is own:
-        return words.say("answer.fastest_too")
-    seconds = {"seconds": number(row["wall_s"], 3), "own_seconds": number(own["wall_s"], 3)}
-    if row["drafter"] != "none":
-        return words.say("answer.fastest_other", speedup=times(row["speedup"]), **method_names(words, row), **seconds)
-    ratios = [
-        one for one in rows if one["engine"] == row["engine"] and one["drafter"] != "none" and known(one["speedup"])
-    ]
-    top = max((one["speedup"] for one in ratios), default=None)
-    said = words.say("answer.fastest_there", speedup=times(top)) if top else ""
-    return words.joined(words.say("answer.fastest_plain", **method_names(words, row), **seconds), said)
-
-
-def _beyond(study: Study, words: Wording, best: Mapping) -> str:
-    """The largest ratio among rows that are not called lossless, where it is above the best that is."""
-    rows = [row for row in study.tables["ledger"].rows if not row["lossless"] and known(row["speedup"])]
-    row = max(rows, key=lambda row: row["speedup"], default=None)
-    if row is None or row["speedup"] <= best["speedup"]:
-        return ""
-    return words.say("answer.beyond", speedup=times(row["speedup"]), **method_names(words, row))
-
-
-def _speed(study: Study, words: Wording) -> Paragraph:
-    best = study.summary["best"]
-    if not best or not known(best.get("speedup")):
-        return words.spans("answer.no_method")
-    lo, hi = best.get("lo"), best.get("hi")
-    spread = words.say("answer.no_interval")
-    if known(lo) and known(hi):
-        method = {"method": words.told(best["method"])} if best.get("method") else {}
-        spread = words.say("answer.interval_words", lo=times(lo), hi=times(hi), **method)
-    key = "slower" if best["speedup"] < 1 else "single" if not known(lo) else "unsure" if lo <= 1 else "faster"
-    return words.spans(
-        f"answer.{key}",
-        speedup=times(best["speedup"]),
-        interval_words=spread,
-        selection=words.joined(_selection(study, words), _beyond(study, words, best), _fastest(study, words, best)),
-        **method_names(words, best),
-    )
-
-
-def _gap(study: Study, words: Wording) -> Paragraph:
-    best = study.summary["best"]
-    row: Row = study.method(best["engine"], best["drafter"], best["gamma"]) if best else {}
-    if not row or not known(row["theorem38"]) or not known(row["cost_model"]) or not known(row["speedup"]):
-        return words.spans("answer.gap_unknown")
-    overhead, lo, hi = row.get("cost_model_overhead"), row["speedup_lo"], row["speedup_hi"]
-    if not known(lo) or not known(hi):
-        rest = "single"
-    elif lo <= row["theorem38"] <= hi:
-        rest = "noise"
-    else:
-        rest = "short" if row["speedup"] < row["theorem38"] else "none"
-    return words.spans(
-        "answer.gap",
-        theorem=times(row["theorem38"]),
-        speedup=times(row["speedup"]),
-        alpha=number(row["alpha"], 3),
-        c=number(row["c"], 3),
-        v=number(row["v"], 2),
-        positions=formats.whole(row["gamma"] + 1),
-        cost_model=times(row["cost_model"]),
-        with_overhead=words.say("answer.with_overhead", value=times(overhead)) if known(overhead) else "",
-        rest=words.say(f"answer.gap_{rest}"),
-    )
 
 
 def accept_values(chosen: Chosen, words: Wording) -> dict[str, str]:
@@ -275,10 +187,14 @@ def most_tokens(study: Study, words: Wording) -> str:
     )
 
 
-def verify_costs(study: Study) -> dict[str, str]:
-    """What the check of several positions took over that of one, from the cheapest to the dearest."""
-    found = [row["v"] for row in study.tables["ledger"].rows if row["gamma"] and known(row["v"])]
-    return {"v_least": number(min(found, default=None), 2), "v_most": number(max(found, default=None), 2)}
+def check_costs(study: Study, words: Wording) -> dict[str, str]:
+    """What the check of a chain's positions took over that of one, from the cheapest to the dearest."""
+    chains = [row for row in study.tables["ledger"].rows if row["gamma"] and shape_of(row["drafter"]) == "chain"]
+    found = [row["v"] for row in chains if known(row["v"])]
+    if not found:
+        return {"measured": ""}
+    ends = {"least": number(min(found), 2), "most": number(max(found), 2)}
+    return {"measured": words.say("questions.wasted.measured", **ends)}
 
 
 def cheap_values(study: Study, words: Wording) -> dict[str, str]:

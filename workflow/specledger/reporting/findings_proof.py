@@ -104,11 +104,14 @@ def fault_names(words: Wording, rules: list[str]) -> str:
     return words.raw("page.list_apart").join(words.name("fault", rule) for rule in rules)
 
 
+def caught_by(names: str | None) -> list[str]:
+    """The tests of a `caught_by` cell."""
+    return [name.strip() for name in (names or "").split(",") if name.strip()]
+
+
 def test_names(words: Wording, names: str | None) -> str:
     """The tests of a `caught_by` cell in words, in their order; empty where nothing caught it."""
-    return words.raw("page.list_joint").join(
-        words.name("test", name.strip()) for name in (names or "").split(",") if name.strip()
-    )
+    return words.raw("page.list_joint").join(words.name("test", name) for name in caught_by(names))
 
 
 def outcomes(study: Study) -> dict[str, object]:

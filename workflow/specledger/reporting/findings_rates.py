@@ -38,7 +38,13 @@ def rates_values(study: Study, words: Wording) -> dict[str, str]:
         ]
         key = f"sections.gamma.refuted_{'some' if found else 'none'}"
         refuted[f"{name}_refuted"] = words.say(key, list=words.listed(found))
-    return refuted | {"methods": formats.whole(len(rows)), "apart": formats.small(max(apart, default=None), 3)}
+    bent = {base_of(row["drafter"]) for row in _rejected(rows)["homogeneity"]}
+    others = words.say("sections.gamma.others") if {base_of(row["drafter"]) for row in rows} - bent else ""
+    return refuted | {
+        "others": others,
+        "methods": formats.whole(len(rows)),
+        "apart": formats.small(max(apart, default=None), 3),
+    }
 
 
 def _rejected(rows: list[Row]) -> dict[str, list[Row]]:

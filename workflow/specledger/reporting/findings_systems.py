@@ -62,6 +62,6 @@ def trees(study: Study, words: Wording) -> dict[str, str]:
         top = {
             "drafter": words.name("drafter", best["drafter"]),
             "ratio": " ".join(filter(None, (times(best["ratio"]), spread))),
-            "most": times(max(row["most_ratio"] for row in rows if known(row["most_ratio"]))),
+            "most": times(max((row["most_ratio"] for row in rows if known(row["most_ratio"])), default=None)),
         }
     return {"count": str(len(rows)), "tally": words.raw("page.list_joint").join(tally), **top}

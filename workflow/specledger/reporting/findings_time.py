@@ -18,9 +18,10 @@ def _row_words(words: Wording, row: Mapping | None) -> str:
     return words.say("sections.time.row", **method_names(words, row)) if row else formats.MISSING
 
 
-def _share(value: float | None) -> str:
+def shown_share(value: float | None) -> str:
     """A share in percent; one that would print as zero is below what is printed."""
-    return percent(value, 2) if not known(value) or value >= LEAST_SHARE else f"< {percent(LEAST_SHARE, 2)}"
+    nearly_none = known(value) and 0 < abs(value) < LEAST_SHARE
+    return f"< {percent(LEAST_SHARE, 2)}" if nearly_none else percent(value, 2)
 
 
 def adds_up(study: Study, words: Wording) -> tuple[str, dict[str, str]]:
@@ -30,9 +31,9 @@ def adds_up(study: Study, words: Wording) -> tuple[str, dict[str, str]]:
     return key, {
         "rows": formats.whole(found["rows"]),
         "good": formats.whole(found["rows_that_add_up"]),
-        "off": _share(abs(found["worst_off"]["off"])),
+        "off": shown_share(abs(found["worst_off"]["off"])),
         "off_row": _row_words(words, found["worst_off"]),
-        "other": _share(found["worst_other"]["other_share"]),
+        "other": shown_share(found["worst_other"]["other_share"]),
         "other_row": _row_words(words, found["worst_other"]),
         "off_limit": percent(found["off_limit"]),
         "other_limit": percent(found["other_limit"]),
@@ -44,7 +45,7 @@ def _r2(value: float | None) -> str:
 
 
 def theory(study: Study, words: Wording) -> tuple[str, dict[str, str]]:
-    """How well theorem and measured costs meet the clock, over all rows."""
+    """How well theorem and full costs meet the clock, over all rows."""
     fit = study.summary["cost_model"].get(ALL)
     if not fit:
         return "theory_unknown", {}
@@ -63,7 +64,7 @@ def theory(study: Study, words: Wording) -> tuple[str, dict[str, str]]:
 
 
 def by_engine(study: Study, words: Wording) -> str:
-    """R² of the measured costs by engine, in a phrase."""
+    """R² of the full costs by engine, in a phrase."""
     fits = [(engine, fit) for engine, fit in study.summary["cost_model"].items() if engine != ALL]
     order = {engine: place for place, engine in enumerate(study.tables["ledger"].values("engine"))}
     fits.sort(key=lambda pair: order.get(pair[0], len(order)))

@@ -41,7 +41,10 @@ def _parted(before: str, after: str) -> str:
 
 
 def filled(source: str, values: Mapping[str, object]) -> str:
-    """The text with `{name}` replaced by values, parted from Chinese letters; KeyError for a name that has no value."""
+    """The text with `{name}` replaced by values, parted from Chinese letters; KeyError for a name that has no value.
+
+    Names stand alone: `{name}` or `{name:.2f}`, without attributes, items or conversions.
+    """
     text = ""
     for literal, name, form, _ in string.Formatter().parse(source):
         pieces = [literal] if name is None else [literal, format(values[name], form or "")]

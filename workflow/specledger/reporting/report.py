@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from specledger.reporting import findings, formats, glossary, takeaway, views_claims
+from specledger.reporting import findings, findings_answer, formats, glossary, takeaway, views_claims
 from specledger.reporting import study as studies
 from specledger.reporting.builder import Builder
 from specledger.reporting.document import Document, Fact, Reference
@@ -32,6 +32,9 @@ def commit_words(study: Study, words: Wording, length: int) -> tuple[str, str]:
     return about["commit"][:length], words.say(f"facts.{state}")
 
 
+WIDE_FACTS = ("corpus", "readings")
+
+
 def first_facts(study: Study, words: Wording) -> tuple[Fact, ...]:
     """What was run, for the first screen."""
     about, corpus = study.provenance, study.corpus
@@ -55,7 +58,10 @@ def first_facts(study: Study, words: Wording) -> tuple[Fact, ...]:
     ]
     if study.tables["claims"].rows:
         values.append(("readings", views_claims.tally_words(words, study.tables["claims"].rows), ""))
-    return tuple(Fact(term=words.say(f"facts.{key}"), value=value, note=note) for key, value, note in values)
+    return tuple(
+        Fact(term=words.say(f"facts.{key}"), value=value, note=note, wide=key in WIDE_FACTS)
+        for key, value, note in values
+    )
 
 
 def build(results: Path, figures: Path, provenance: Mapping) -> tuple[Document, Study]:
@@ -74,7 +80,7 @@ def build(results: Path, figures: Path, provenance: Mapping) -> tuple[Document, 
         subtitle=words.say("page.subtitle"),
         facts=first_facts(study, words),
         banners=findings.banners(study, words),
-        answer=findings.answer(study, words),
+        answer=findings_answer.answer(study, words),
         picture=make.picture("wall_clock"),
         words_hint=words.spans("answer.words_hint"),
         claims_lead=words.spans("answer.claims_lead" if claims else "answer.claims_none"),

@@ -37,7 +37,7 @@ def verify(make: Builder) -> Section:
         views_claims.readings(make.study, make.words, "1"),
         views_checks.prefix(make.study, make.words),
         views_checks.greedy(make.study, make.words),
-        make.questions("verify", **findings.verify_costs(make.study)),
+        make.questions("verify", **findings.check_costs(make.study, make.words)),
     )
 
 

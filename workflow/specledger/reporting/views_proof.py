@@ -2,7 +2,7 @@
 
 from specledger.reporting import formats
 from specledger.reporting.document import Cell, Column, View, cell
-from specledger.reporting.findings_proof import CORRECT, LEVEL, ROUNDING, test_names
+from specledger.reporting.findings_proof import CORRECT, LEVEL, ROUNDING, caught_by, test_names
 from specledger.reporting.formats import known
 from specledger.reporting.study import Study
 from specledger.reporting.tables import Row
@@ -10,6 +10,7 @@ from specledger.reporting.views import columns, count, grouped, largest, named, 
 from specledger.reporting.wording import Wording
 
 MOST_ROWS = 60
+CERTAIN = {"accounting", "range"}  # what they hold must be so, whatever was drawn
 TESTS = ("1-gram", "TV", "2-gram", "3-gram", "acceptance", "accounting", "range")
 
 
@@ -124,10 +125,10 @@ def outcome(words: Wording, row: Row) -> Cell:
     return cell(text, sort=text, mark=mark)
 
 
-def by_identity(row: Row) -> bool:
-    """Whether only checks without chance caught it: counters that must agree, numbers that must be probabilities."""
-    names = {name.strip() for name in (row["caught_by"] or "").split(",") if name.strip()}
-    return bool(names) and names <= {"accounting", "range"}
+def least_p(row: Row) -> float | None:
+    """The least p of a rule; None where a check without chance caught it, of counters or of numbers, which has none."""
+    certain = row["p_value"] == 0 and CERTAIN & set(caught_by(row["caught_by"]))
+    return None if certain else row["p_value"]
 
 
 def controls(study: Study, words: Wording) -> View:
@@ -140,7 +141,7 @@ def controls(study: Study, words: Wording) -> View:
                 cell(name, sort=name, note=words.told(row["source"])),
                 outcome(words, row),
                 cell(tests, sort=tests or None),
-                plainly(None if by_identity(row) else row["p_value"], formats.p_value),
+                plainly(least_p(row), formats.p_value),
                 num(row["power"], 3),
                 cell(formats.whole(row["n"]), sort=row["n"], note=words.name("sample_of", row["kind"])),
             )

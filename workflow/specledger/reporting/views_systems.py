@@ -79,7 +79,7 @@ def trees(study: Study, words: Wording) -> View:
         name = words.name("tree_verdict", row["verdict"])
         sizes = {"nodes": formats.whole(row["nodes"]), "depth": formats.whole(row["depth"])}
         chain = _note(words, words.size(row["drafter"], row["chain_gamma"]), row["chain_tokens"])
-        shape = "tree_line" if row["nodes"] == row["depth"] else "tree"
+        shape = "tree_line" if 1 < row["nodes"] == row["depth"] else "tree"
         tree = _note(words, words.say(f"systems.{shape}", **sizes), row["tree_tokens"])
         rows.append(
             (

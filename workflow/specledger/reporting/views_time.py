@@ -57,7 +57,7 @@ def parts(study: Study, words: Wording) -> View:
 
 
 def theory(study: Study, words: Wording) -> View:
-    """Theorem 3.8, the measured costs and the clock side by side."""
+    """Theorem 3.8, the full costs and the clock side by side."""
     predicted = study.tables["cost_model"].rows
     shown = main_rows(predicted)
     rows = [
