@@ -128,7 +128,7 @@ def outcome(words: Wording, row: Row) -> Cell:
 def least_p(row: Row) -> float | None:
     """The least p of a rule; None where a check without chance caught it, of counters or of numbers, which has none."""
     tests = set(caught_by(row["caught_by"]))
-    certain = tests and tests <= CERTAIN or row["p_value"] == 0 and tests & CERTAIN
+    certain = (tests and tests <= CERTAIN) or (row["p_value"] == 0 and tests & CERTAIN)
     return None if certain else row["p_value"]
 
 
