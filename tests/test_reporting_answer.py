@@ -92,3 +92,9 @@ def test_every_unit_of_a_claim_or_goal_knows_its_limits():
     entries = yaml.safe_load((ROOT / "config" / "claims.yaml").read_text(encoding="utf-8"))
     units = {entry["unit"] for key in ("claims", "goals") for entry in entries[key] if entry.get("unit")}
     assert units and units <= set(OF_UNIT)
+
+
+def test_a_difference_is_not_cut_where_what_it_is_of_ends():
+    claims = yaml.safe_load((ROOT / "config" / "claims.yaml").read_text(encoding="utf-8"))["claims"]
+    differences = [claim["unit"] for claim in claims if "minus_gamma" in claim.get("measure", {})]
+    assert differences and all(OF_UNIT[unit] == (None, None) for unit in differences)

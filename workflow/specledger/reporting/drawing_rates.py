@@ -1,5 +1,6 @@
 """Acceptance along a round, and the steps from eq. (1) to the measured yield; a panel a drafter."""
 
+import textwrap
 from collections.abc import Sequence
 
 from matplotlib.axes import Axes
@@ -17,7 +18,7 @@ from specledger.reporting.tables import Row, Table
 from specledger.reporting.views_bounds import ends_of
 from specledger.reporting.wording import Wording
 
-LONG_NAME = 8  # letters that the narrowest panel has room for
+LONG_NAME = 9  # letters that the narrowest panel has room for
 
 
 def _ordered(table: Table, engine: str) -> dict[str, list[Row]]:
@@ -65,8 +66,8 @@ def _curve(axis: Axes, drafter: str, rows: list[Row], shift: float, strength: fl
 
 
 def _title(name: str, panels: int) -> str:
-    """A name above its panel, a word a line where it is long and the panels are many and narrow."""
-    return name.replace(" ", "\n") if panels > 3 and len(name) > LONG_NAME else name
+    """A name above its panel, on several lines where the panels are many and narrow."""
+    return textwrap.fill(name, LONG_NAME, break_long_words=False) if panels > 3 else name
 
 
 def draw_acceptance_by_position(rates: Table, independence: Table, words: Wording) -> Figure:
