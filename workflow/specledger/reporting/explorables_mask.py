@@ -87,7 +87,8 @@ def mask(study: Study, words: Wording) -> Explorable | None:
     return explorables.block(
         "mask",
         words,
-        {"rounds": rounds, "round": at, "gamma": gamma, "row": row, "window": window},
+        {"rounds": rounds, "round": at, "gamma": gamma, "row": row, "window": window}
+        | {"joint": words.raw("page.sentence_joint")},
         outcomes={
             "forwards": "1",
             "rows": str(gamma + 1),
