@@ -224,7 +224,7 @@ def test_the_mask_counts_what_the_window_still_holds(visit, study):
         press(tab, f"#mask-row-{guesses + 5}", " ")
         said = tab.locator("#explore-mask .here").inner_text()
         assert f"sees {window - guesses} characters and {guesses} of" in said
-        assert ("oldest" in said) == (guesses > 0)
+        assert (f"have left its window: {guesses}." in said) == (guesses > 0)
 
 
 def test_the_mask_by_keys(visit):
