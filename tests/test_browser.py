@@ -146,3 +146,21 @@ def test_a_figure_taken_along_stands_alone(visit):
     led = {element.get("href")[1:] for element in found.iter() if (element.get("href") or "").startswith("#")}
     assert led and led <= ids, "a letter is missing"
     assert "var(" not in text and "currentColor" not in text
+
+
+def test_text_sorts_by_itself_and_a_dash_stays_last(visit):
+    tab = visit()
+    heading = tab.locator("#ledger-ledger th").nth(1)
+    for reverse in (False, True):
+        heading.locator("button").press("Enter")
+        shown = tab.eval_on_selector_all(
+            "#ledger-ledger tbody tr", "rows => rows.map(row => row.cells[1].textContent.trim())"
+        )
+        assert shown == sorted(shown, key=str.lower, reverse=reverse) and len(set(shown)) > 3
+    heading = tab.locator("#ledger-ledger th").nth(9)
+    heading.locator("button").press("Enter")
+    shown = tab.eval_on_selector_all(
+        "#ledger-ledger tbody tr", "rows => rows.map(row => row.cells[9].textContent.trim())"
+    )
+    missing = shown.count("–")
+    assert missing and shown[-missing:] == ["–"] * missing

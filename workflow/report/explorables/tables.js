@@ -1,7 +1,14 @@
 // Sorting by heading, filtering of long tables, downloads from beside a table. Without this file all of it is still readable.
 const words = JSON.parse(document.getElementById("words").textContent);
 
-// Missing cells carry no data-v: they stay last in both directions; ties keep the order of the file.
+// What a cell is sorted by: its data-v, or its text where the two are the same; a dash is missing.
+export function sortedBy(cell) {
+  if (cell.dataset.v !== undefined) return cell.dataset.v;
+  const text = (cell.querySelector("button.open") ?? cell).firstChild?.textContent.trim();
+  return text === "–" ? undefined : text;
+}
+
+// Missing cells stay last in both directions; ties keep the order of the file.
 export function compare(first, second, direction) {
   if (first === undefined || second === undefined) return (first === undefined) - (second === undefined);
   const [a, b] = [Number(first), Number(second)];
@@ -15,7 +22,7 @@ function sortBy(table, heading) {
   heading.setAttribute("aria-sort", direction);
   const body = table.tBodies[0];
   const rows = [...body.rows].sort((a, b) => a.dataset.place - b.dataset.place);
-  const value = (row) => row.cells[heading.cellIndex].dataset.v;
+  const value = (row) => sortedBy(row.cells[heading.cellIndex]);
   rows.sort((a, b) => compare(value(a), value(b), direction));
   body.append(...rows);
   table.dispatchEvent(new CustomEvent("sorted"));

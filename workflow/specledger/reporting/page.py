@@ -21,7 +21,7 @@ from specledger.reporting.svg import SHADES, inlined, with_shared_glyphs
 from specledger.reporting.wording import TEMPLATES
 
 SAFE = ",;:/.-_()[]|!*=@+"  # what an address in a page may hold as it is
-MOST_BYTES = 1_480_000  # of the page; tables that would go beyond are named by their paths
+MOST_BYTES = 1_495_000  # of the page; tables that would go beyond are named by their paths
 
 
 def data_url(content: bytes) -> str:

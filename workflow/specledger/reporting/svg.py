@@ -105,7 +105,9 @@ def inlined(svg: str, prefix: str) -> str:
         lambda match: match[0].replace("; stroke-linejoin: miter", "").replace(": ", ":").replace("; ", ";"), body
     )
     body = GRIDLINE.sub(rf'\1 style="stroke:{SHADES[GRID]};stroke-opacity:0.28;stroke-width:0.7"/>', body)
+    # Letters and lines without a colour of their own take the ink from the whole.
+    body = body.replace('<g style="fill:currentColor" transform=', "<g transform=")
     body = _without_bare_groups(body)
     body = re.sub(r"<g/>|<defs>\s*</defs>", "", body).replace("xlink:href=", "href=")
     body = re.sub(r"\s*\n\s*", "\n", body)
-    return re.sub(r"<svg ", '<svg aria-hidden="true" focusable="false" ', body, count=1)
+    return re.sub(r"<svg ", '<svg aria-hidden="true" focusable="false" fill="currentColor" ', body, count=1)
