@@ -66,13 +66,13 @@ function start({ form, data, words }) {
     // A position looks back over the window, itself included: with each guess the oldest character leaves it.
     const [fed, guesses] = [Math.min(row + 1, context()) + round().before, Math.max(at, 0)];
     const seen = Math.min(fed, (data.window ?? Infinity) - guesses);
-    const left = seen < fed ? data.joint + say(words.slid, { count: fed - seen, window: data.window }) : "";
+    const left = seen < fed ? data.sentence_joint + say(words.slid, { count: fed - seen, window: data.window }) : "";
     const facts = { symbol, seen, guesses, gamma: gamma() };
     let meaning = words.here_known;
     if (at > round().accept_len) meaning = words.here_lost;
     else if (at === gamma()) meaning = whole() ? say(words.here_bonus, { symbol: round().token }) : `${words.bonus_unseen}.`;
     else if (at >= 0) meaning = judged(at);
-    form.querySelector(".here").textContent = `${say(words.here, facts)}${left}${data.joint}${meaning}`;
+    form.querySelector(".here").textContent = `${say(words.here, facts)}${left}${data.sentence_joint}${meaning}`;
     form.querySelector(".reading h4").hidden = at < 0;
     form.querySelector(".reading h4").textContent = say(words.on_row, { symbol });
     form.querySelector(".bars").replaceChildren(...(round().rows[at] ?? []).map((one) =>

@@ -85,15 +85,11 @@ def ratio_of(tree: pd.Series, chain: pd.Series, texts: pd.DataFrame) -> Interval
 
 def most_of(chain: pd.Series, sizes: pd.DataFrame, by_seed: pd.DataFrame) -> Interval | None:
     """What the best size could win over the chain at most, seed by seed; None where no seed timed both."""
-
-    def rows(drafter: str, gammas: set) -> pd.DataFrame:
-        return by_seed[(by_seed["drafter"] == drafter) & by_seed["gamma"].isin(gammas)]
-
-    pairs = rows(chain["drafter"], {chain["gamma"]}).merge(
-        rows(sizes["drafter"].iloc[0], set(sizes["gamma"])), on="seed", suffixes=("", "_tree")
-    )
-    pairs["most"] = [_most(row, row.filter(like="_tree").rename(lambda name: name[:-5])) for _, row in pairs.iterrows()]
-    best = known(pairs.groupby("seed")["most"].max())
+    own = by_seed[(by_seed["drafter"] == chain["drafter"]) & (by_seed["gamma"] == chain["gamma"])].set_index("seed")
+    grown = by_seed[(by_seed["drafter"] == sizes["drafter"].iloc[0]) & by_seed["gamma"].isin(sizes["gamma"])]
+    grown = grown[grown["seed"].isin(own.index)].set_index("seed")
+    most = pd.Series([_most(own.loc[seed], size) for seed, size in grown.iterrows()], index=grown.index, dtype=float)
+    best = known(most.groupby(level="seed").max())
     return exp_t_interval(np.log(best)) if len(best) else None
 
 

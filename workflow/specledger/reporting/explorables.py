@@ -44,6 +44,7 @@ def block(
     """An explorable with its texts and those of `names` (kind: keys); an outcome's label is the text of its key."""
     key = f"explorables.{name}"
     texts = {one: " ".join(text.split()) for one, text in words.raw(key).items() if one not in OWN}
+    texts["joint"] = words.raw("names.joint")
     for kind, keys in (names or {}).items():
         texts |= {f"{kind}_{one}": words.name(kind, one) for one in keys}
     return Explorable(

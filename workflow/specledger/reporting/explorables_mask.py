@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from specledger.reporting import explorables
 from specledger.reporting.document import Explorable, View
+from specledger.reporting.findings import setting
 from specledger.reporting.formats import percent, small, symbol
 from specledger.reporting.study import Study
 from specledger.reporting.wording import Wording
@@ -51,7 +52,7 @@ def _verdict(shown: Mapping, number: int, words: Mapping[str, str]) -> str:
     return words["kept"] if number < shown["accept_len"] else words["redrawn"].format(symbol=shown["token"])
 
 
-def _printed(shown: Mapping, window: int | None, words: Mapping[str, str]) -> View:
+def _printed(shown: Mapping, window: int | None, verdicts: list[str], words: Mapping[str, str]) -> View:
     """The rows of p, from the last character of the text on: what each sees and says."""
     length = len(shown["context"]) + shown["before"]
     rows = []
@@ -60,9 +61,7 @@ def _printed(shown: Mapping, window: int | None, words: Mapping[str, str]) -> Vi
         seen = min(length, window - number) if window else length
         likely = ", ".join(f"{one['symbol']} {percent(one['p'])}" for one in p[:3])
         sees = words["sees_short"].format(seen=seen, guesses=number)
-        rows.append(
-            (f"{symbol} ({words['guess' if number else 'text']})", sees, likely, _verdict(shown, number, words))
-        )
+        rows.append((f"{symbol} ({words['guess' if number else 'text']})", sees, likely, verdicts[number]))
     return explorables.printed([words["row"], words["sees"], words["says"], words["outcome"]], rows, wide=1)
 
 
@@ -80,20 +79,21 @@ def mask(study: Study, words: Wording) -> Explorable | None:
     if not rounds:
         return None
     at = chosen(rounds)
-    window = study.provenance["config"].get("model", {}).get("context")
+    window, texts = setting(study.provenance["config"], "model.context"), words.raw("explorables.mask")
     shown, gamma = rounds[at], len(rounds[at]["guesses"])
     # The row that decided: of the first rejected guess, or the last one, which gave the bonus token.
     row = min(shown["accept_len"], gamma) + len(shown["context"]) - 1
+    verdicts = [_verdict(shown, number, texts) for number in range(gamma + 1)]
     return explorables.block(
         "mask",
         words,
         {"rounds": rounds, "round": at, "gamma": gamma, "row": row, "window": window}
-        | {"joint": words.raw("page.sentence_joint")},
+        | {"sentence_joint": words.raw("page.sentence_joint"), "verdicts": verdicts},
         outcomes={
             "forwards": "1",
             "rows": str(gamma + 1),
             "tokens": str(shown["accept_len"] + 1),
             "alone": small(shown["alone"], 6),
         },
-        printed=_printed(shown, window, words.raw("explorables.mask")),
+        printed=_printed(shown, window, verdicts, texts),
     )

@@ -68,7 +68,7 @@ def _printed(counts: Mapping[str, int], words: Mapping[str, str]) -> View:
         size = words["shared" if part in SHARED else "parameters"].format(count=whole(counts[part]))
         return words[part], size, words[f"{part}_note"]
 
-    parts = ("trunk", "embedding", *(part for part in MODULE if part != "norm"), "norm", "head")
+    parts = ("trunk", "embedding", *MODULE, "head")
     return explorables.printed([words["part"], words["size"], words["about"]], map(row, parts), wide=2)
 
 

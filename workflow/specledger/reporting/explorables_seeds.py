@@ -47,8 +47,8 @@ def _acceptance(study: Study) -> list[dict]:
         rows = study.tables["ledger"].where(engine=engine, drafter=drafter, gamma=gamma)
         row = rows[0] if rows else {}
         lo, hi, _ = ends_of(row, "alpha")
-        cells = {"mean": row.get("alpha"), "lo": lo, "hi": hi}
-        cells = {name: explorables.rounded(value) for name, value in cells.items()}
+        shown = {"mean": row.get("alpha"), "lo": lo, "hi": hi}
+        cells = {name: explorables.rounded(value) for name, value in shown.items()}
         named = {"engine": engine, "drafter": drafter, "gamma": gamma, "shape": shape_of(drafter)}
         methods.append(named | cells | {"values": [values.get(seed) for seed in study.seeds]})
     return methods

@@ -22,7 +22,8 @@ def on_cpu(provenance: Mapping) -> bool:
     return bool(provenance["devices"]) and not any(GPU.search(name) for name in provenance["devices"])
 
 
-def _setting(config: Mapping, path: str, default: object = None) -> object:
+def setting(config: Mapping, path: str, default: object = None) -> object:
+    """The value under a dotted key of a config."""
     value: object = config
     for key in path.split("."):
         if not isinstance(value, Mapping) or key not in value:
@@ -56,8 +57,8 @@ def shared_values(study: Study, words: Wording) -> dict[str, str]:
         "repeats": formats.whole(repeats),
         "tokens": formats.whole(max((row["tokens"] for row in ledger.rows if known(row["tokens"])), default=None)),
         "temperature": formats.setting(ledger.rows[0]["temperature"]),
-        "context": formats.whole(_setting(config, "model.context", prefix["fed_long"])),
-        "mtp_weight": formats.setting(_setting(config, "training.mtp_weight")),
+        "context": formats.whole(setting(config, "model.context", prefix["fed_long"])),
+        "mtp_weight": formats.setting(setting(config, "training.mtp_weight")),
     }
 
 

@@ -32,19 +32,23 @@ def rates_values(study: Study, words: Wording) -> dict[str, str]:
     pairs = [(row["tokens_per_round"], row["tokens_per_round_rb"]) for row in table.rows]
     apart = [abs(first - second) for first, second in pairs if known(first) and known(second)]
     refuted = {}
-    for name, methods in _rejected(rows).items():
+    rejected = _rejected(rows)
+    for name, methods in rejected.items():
         found = [
             f"{words.name('drafter', row['drafter'])} ({words.size(row['drafter'], row['gamma'])})" for row in methods
         ]
         key = f"sections.gamma.refuted_{'some' if found else 'none'}"
         refuted[f"{name}_refuted"] = words.say(key, list=words.listed(found))
-    bent = {base_of(row["drafter"]) for row in _rejected(rows)["homogeneity"]}
-    others = words.say("sections.gamma.others") if {base_of(row["drafter"]) for row in rows} - bent else ""
+    others = words.say("sections.gamma.others") if _bases(rows) - _bases(rejected["homogeneity"]) else ""
     return refuted | {
         "others": others,
         "methods": formats.whole(len(rows)),
         "apart": formats.small(max(apart, default=None), 3),
     }
+
+
+def _bases(rows: list[Row]) -> set[str]:
+    return {base_of(row["drafter"]) for row in rows}
 
 
 def _rejected(rows: list[Row]) -> dict[str, list[Row]]:
@@ -65,7 +69,7 @@ def rates_key(study: Study) -> str:
     rows = _methods(study)
     if not any(known(row["homogeneity_p"]) for row in rows):
         return "rates_unknown"
-    bent = {base_of(row["drafter"]) for row in _rejected(rows)["homogeneity"]}
+    bent = _bases(_rejected(rows)["homogeneity"])
     if not bent:
         return "rates_level"
     return "rates_bent" if bent - HEAD_A_PLACE else "rates_bent_heads"
