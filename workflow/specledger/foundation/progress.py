@@ -72,6 +72,12 @@ class Progress:
             self._bar.close()
         self.log.write(f"{self.label}: {self.done}/{self.total} in {time.monotonic() - self.start:.1f} s")
 
+    def expect(self, total: int) -> None:
+        """From now on there are as many steps in all."""
+        self.total = total
+        if self._bar is not None:
+            self._bar.total = total
+
     def due(self) -> bool:
         """Whether the next `advance` will write a line, so that costly detail is read only then."""
         return self._bar is not None or time.monotonic() - self._logged >= self._every_s

@@ -65,6 +65,10 @@ class Job:
                     self.says = text
         return found
 
+    def line(self, now: float) -> str:
+        """How far it is, by its own word where it has one."""
+        return self.says if LEFT.search(self.says) else f"{self.name}: {in_words(now - self.begun)} so far"
+
     def left_s(self, expected_s: float | None, now: float) -> float | None:
         """Seconds until it ends: by its own word where it has one."""
         if self.begun is not None and (said := LEFT.search(self.says)):
@@ -214,10 +218,7 @@ class View:
         size, now = shutil.get_terminal_size(), time.time()
         full = BAR * self.run.done // len(self.run.jobs)
         lines = [f"[{'█' * full}{'·' * (BAR - full)}] {self.run.headline(now)}"]
-        lines += [
-            f"  {job.says or job.name}" if LEFT.search(job.says) else f"  {job.name}: {in_words(now - job.begun)} so far"
-            for job in self.run.running
-        ]
+        lines += [f"  {job.line(now)}" for job in self.run.running]
         lines = [line[: size.columns - 1] for line in lines[: max(size.lines - 1, 1)]]
         self._write("\n".join(lines) + "\n")
         self._lines = len(lines)
