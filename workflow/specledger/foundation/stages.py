@@ -31,7 +31,8 @@ def _cast_of(config: dict) -> dict:
     gammas = methods(config)
     apart = {name: choices for name, choices in gammas.items() if name not in SPEAKING}
     heads = sorted(name for name in apart if name not in CHOOSERS and not branched(name))
-    return {"drafters": sorted(set(gammas) - set(apart)), "choosers": apart, "heads": heads} | {
+    # The rule is drawn at real positions whatever decodes: with the draft model, where no other drafter says its q.
+    return {"drafters": sorted(set(gammas) - set(apart)) or ["draft"], "choosers": apart, "heads": heads} | {
         "drafting": config["drafting"]
     }
 
