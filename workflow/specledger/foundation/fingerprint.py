@@ -55,9 +55,15 @@ def _without_docstrings(tree: ast.AST) -> ast.AST:
 
 
 @cache
-def _parsed(path: Path) -> tuple[str, frozenset[str]]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    return ast.dump(_without_docstrings(tree)), frozenset(imported_names(tree))
+def _parsed(text: str) -> tuple[bytes, frozenset[str]]:
+    """Of a module's text a hash of its logic, and what it imports; by its text, so that an edit is seen."""
+    tree = ast.parse(text)
+    dump = ast.dump(_without_docstrings(tree))
+    return hashlib.sha256(dump.encode()).digest(), frozenset(imported_names(tree))
+
+
+def _of(path: Path) -> tuple[bytes, frozenset[str]]:
+    return _parsed(path.read_text(encoding="utf-8"))
 
 
 def modules_of(entry: str) -> dict[str, Path]:
@@ -70,7 +76,7 @@ def modules_of(entry: str) -> dict[str, Path]:
         if path is None or name in found:
             continue
         found[name] = path
-        waiting.extend(_parsed(path)[1])
+        waiting.extend(_of(path)[1])
     return found
 
 
@@ -79,7 +85,7 @@ def code_hash(stage: str, extra: tuple[Path, ...] = ()) -> str:
     digest = hashlib.sha256()
     for name, path in sorted(modules_of(entry_of(stage)).items()):
         if name.partition(".")[2] not in SPEAKING:
-            digest.update(f"{name}\0{_parsed(path)[0]}\0".encode())
+            digest.update(name.encode() + b"\0" + _of(path)[0])
     for path in sorted(extra):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]

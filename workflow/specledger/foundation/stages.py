@@ -70,7 +70,7 @@ def _measured_by(config: dict, stage: str) -> dict:
         case "sequences":
             # In a few tokens lookup finds nothing; typical acceptance is lossy by design.
             drafters = [name for name in sorted(methods(config)) if name != "lookup" and not name.endswith(TYPICAL)]
-            slice_ = {**config["sequences"], "engines": eager, "drafters": drafters, **drafting}
+            slice_ = {**config["sequences"], "engines": eager, "drafters": drafters or ["draft"], **drafting}
         case "controls":
             slice_ = {**config["controls"], "gamma": config["sequences"]["gamma"]}
         case "sweep":
