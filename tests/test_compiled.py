@@ -74,7 +74,14 @@ def test_prompts_of_any_length(as_they_are, drafter, gamma, prompt):
         same(decode(CompiledEngine(), drafter, gamma, **shared), decode(engine("cached"), drafter, gamma, **shared))
 
 
-@pytest.mark.parametrize(("drafter", "gamma"), [("none", 0), ("draft", 2), ("ngram", 2), ("mtp", 1)])
+# Each is compiled anew, which takes long: one here, the others in `make test-all`.
+METHODS_COMPILED = [("none", 0), ("draft", 2), ("ngram", 2), ("mtp", 1)]
+
+
+@pytest.mark.parametrize(
+    ("drafter", "gamma"),
+    [pytest.param(*one, marks=() if one[0] == "ngram" else pytest.mark.slow) for one in METHODS_COMPILED],
+)
 def test_same_text_compiled(drafter, gamma):
     if why := steps.why_not(torch.device("cpu")):
         pytest.skip(why)
