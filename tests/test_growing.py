@@ -105,9 +105,9 @@ def test_complete_decoders_of_trees_and_heads_follow_the_exact_law(name):
 
 def test_cousins_do_not_see_each_other():
     tree = Tree.of((-1, -1, 0, 1))
-    seen = tree_mask(tree, 4, 2, 24).int().tolist()
+    seen = tree_mask(tree, 4, 2, 24).astype(int).tolist()
     assert seen == [[1, 1, 1, 0, 0, 0], [1, 1, 0, 1, 0, 0], [1, 1, 1, 0, 1, 0], [1, 1, 0, 1, 0, 1]]
-    narrow = tree_mask(tree, 4, 2, 2).int().tolist()  # a context of 2: itself and what stands before it
+    narrow = tree_mask(tree, 4, 2, 2).astype(int).tolist()  # a context of 2: itself and what stands before it
     assert narrow == [[0, 1, 1, 0, 0, 0], [0, 1, 0, 1, 0, 0], [0, 0, 1, 0, 1, 0], [0, 0, 0, 1, 0, 1]]
 
 

@@ -131,7 +131,7 @@ def new_cache(model: Llama, layers: int, capacity: int) -> KVCache:
     config = model.config
     weight = model.lm_head.weight
     cos, sin = (t.to(weight) for t in rope_tables(config.head_width, capacity, config.rope_theta))
-    return KVCache.allocate(layers=layers, kv_heads=config.kv_heads, cos=cos, sin=sin, context=config.context)
+    return KVCache(layers=layers, kv_heads=config.kv_heads, cos=cos, sin=sin, context=config.context)
 
 
 @dataclass(frozen=True, kw_only=True)
