@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 from grown import HEAD_NAMES, TREE, grown_cast, trees_in
-from small import sizes, tiny_llama
+from small import model_drafter, sizes, tiny_llama
 from specledger.decoding.engines import engine
 from specledger.decoding.loops import autoregressive, speculative
 from specledger.experiments.block_law import drafts_of
@@ -59,10 +59,7 @@ def test_greedy_trees_write_the_targets_text(name):
 
 def test_a_perfect_drafter_loses_nothing_in_a_tree():
     """The target as its own draft model, greedily: every round accepts the whole depth."""
-    from specledger.decoding.drafters import DraftModel
-    from specledger.experiments.cast import tree_drafter
-
-    text = decode(tree_drafter(DraftModel(model=TARGET), TREE), gamma=len(TREE.parents))
+    text = decode(model_drafter(TARGET).in_tree(TREE), gamma=len(TREE.parents))
     assert text.tokens == PLAIN and {done.accept_len for done in text.rounds[:-1]} == {TREE.depth}
 
 

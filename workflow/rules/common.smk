@@ -113,6 +113,12 @@ def head_files(head):
     return [RESULTS / "heads" / head / "{seed}" / "heads.safetensors"]
 
 
+def files_of_first(head, seed):
+    """The files of the head that another one's training begins with; none for most."""
+    first = drafters.SPECS[head].begins_with
+    return [str(path).format(seed=seed) for path in head_files(first)] if first else []
+
+
 def meaning_of(path):
     """A hash of what a YAML file says, whatever its comments and its format."""
     try:

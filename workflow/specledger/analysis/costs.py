@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from specledger.analysis.frames import PLAIN, columns_of, mean, ordered
+from specledger.foundation.drafters import SPECS
 from specledger.foundation.errors import UserError
 from specledger.statistics.intervals import t_interval
 
@@ -18,8 +19,7 @@ KEYS = ["engine", "part", "drafter", "gamma", "positions"]
 FORWARD_TABLE_COLUMNS = "engine part model drafter gamma positions seconds seconds_lo seconds_hi c".split()
 # A drafter that chooses how much it proposes is timed after a few texts, where it may stop anywhere. So on engines
 # whose calls grow with the proposals its costs are those of the drafter that does the same work.
-LENDER = {"draft_dynamic": "draft", "lookup": "ngram"}
-SEARCHER = "lookup"  # searches once, whatever it finds
+LENDER = {name: spec.costs_of for name, spec in SPECS.items() if spec.costs_of is not None}
 STATIC = frozenset({"compiled"})  # engines whose calls have places for gamma proposals, filled or not
 
 
@@ -59,7 +59,7 @@ class Costs:
 
     def draft(self, drafter: str, proposals: int, gamma: int) -> float:
         """A proposal of that length in a round of at most gamma; between measured lengths on a line."""
-        if drafter == SEARCHER or (self.static and proposals > 0):
+        if SPECS[drafter].searches or (self.static and proposals > 0):
             return self.propose[drafter, gamma]
         return _on_line({0: 0.0} | self._timed(self.propose, self._lender(drafter)), proposals)
 

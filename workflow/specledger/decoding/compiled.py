@@ -18,7 +18,6 @@ from specledger.decoding.proposals import Decision, LaidOut, Output, Proposal, n
 from specledger.decoding.static import draft_step, mtp_step, plain_step, verdict_step
 from specledger.decoding.steps import Box, Step
 from specledger.models.llama import Llama
-from specledger.models.mtp import MTPModule
 from specledger.models.ring import Ring
 from specledger.sampling.distributions import Sampling
 from specledger.sampling.uniforms import Uniforms
@@ -102,10 +101,14 @@ class CompiledEngine:
         seat = self._seat(("draft", threshold), model, build, sampling, (5, self.place.gamma))
         return CompiledDraft(model, seat, self.place)
 
-    def open_mtp(self, target: Llama, mtp: MTPModule, sampling: Sampling) -> "CompiledMTP":
+    def open_mtp(self, target: Llama, mtp: torch.nn.Module, sampling: Sampling) -> "CompiledMTP":
         build = lambda ring: mtp_step(target, mtp, ring, sampling)  # noqa: E731
         seat = self._seat(("mtp", id(mtp)), target, build, sampling, (4 + self.place.gamma, self.place.gamma), layers=1)
         return CompiledMTP(target, mtp, seat, self.place)
+
+    def open_proposer(self, proposer: Callable, *parts, sampling: Sampling, capacity: int):
+        """One that proposes on the host."""
+        return proposer(*parts, engine=self, sampling=sampling, capacity=capacity)
 
     def _seat(
         self,
@@ -236,7 +239,7 @@ class CompiledDraft:
 class CompiledMTP:
     """The MTP module of one text, one proposal a round from the target's last hidden states."""
 
-    def __init__(self, target: Llama, mtp: MTPModule, seat: Seat, place: Place):
+    def __init__(self, target: Llama, mtp: torch.nn.Module, seat: Seat, place: Place):
         self.target, self.mtp, self.seat, self.place = target, mtp, seat, place
         self.output: Output | None = None
         self.prompt_read = False

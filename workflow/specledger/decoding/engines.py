@@ -17,7 +17,6 @@ from specledger.decoding.proposals import Output
 from specledger.foundation.drafters import EAGER
 from specledger.models.cache import KVCache
 from specledger.models.llama import Llama, rope_tables
-from specledger.models.mtp import MTPModule
 from specledger.sampling.distributions import Sampling
 from specledger.theory.trees import Tree
 
@@ -34,13 +33,6 @@ class TargetSession(Protocol):
         """Forget what was computed at positions from `length` on."""
 
 
-class MTPSession(Protocol):
-    """An MTP module's state; it is fed the target's hidden states as they become final."""
-
-    def forward(self, output: Output, tokens: Sequence[int]) -> Tensor:
-        """Logits [V] of the token after `tokens`, from hidden states up to position len(tokens) - 2."""
-
-
 def as_batch(tokens: Sequence[int], device: torch.device) -> Tensor:
     """Tokens [T] as a batch of one [1, T]."""
     return torch.tensor([tokens], dtype=torch.int64, device=device)
@@ -55,9 +47,9 @@ class RecomputeSession:
 
     def forward(self, tokens: Sequence[int], rows: int) -> Output:
         first = max(0, len(tokens) - self.model.config.context)
-        hidden_BTD = self.model.hidden(as_batch(tokens[first:], self.device))
+        before_BTD, hidden_BTD = self.model.streams(as_batch(tokens[first:], self.device))
         logits_BTV = self.model.logits(hidden_BTD[:, -rows:])
-        return Output(logits_TV=logits_BTV[0], hidden_TD=hidden_BTD[0], first=first)
+        return Output(logits_TV=logits_BTV[0], hidden_TD=hidden_BTD[0], first=first, before_TD=before_BTD[0])
 
     def rollback(self, length: int) -> None:
         pass
@@ -98,34 +90,6 @@ class CachedSession:
         self.cache.rollback(length)
 
 
-class RecomputeMTPSession:
-    """The module over the window that the target's last forward saw."""
-
-    def __init__(self, target: Llama, mtp: MTPModule):
-        self.target, self.mtp = target, mtp
-        self.device = target.lm_head.weight.device
-
-    def forward(self, output: Output, tokens: Sequence[int]) -> Tensor:
-        count = len(tokens) - 1 - output.first
-        next_tokens = as_batch(tokens[output.first + 1 :], self.device)
-        return self.mtp(self.target, output.hidden_TD[None, :count], next_tokens)[0, -1]
-
-
-class CachedMTPSession:
-    """The module with a KV cache of its own, which takes in only final tokens."""
-
-    def __init__(self, target: Llama, mtp: MTPModule, capacity: int):
-        self.target, self.mtp = target, mtp
-        self.device = target.lm_head.weight.device
-        self.cache = new_cache(target, 1, capacity)
-
-    def forward(self, output: Output, tokens: Sequence[int]) -> Tensor:
-        assert output.first == self.cache.length, "the target's states must follow those that are cached"
-        count = len(tokens) - 1 - output.first
-        next_tokens = as_batch(tokens[output.first + 1 :], self.device)
-        return self.mtp(self.target, output.hidden_TD[None, :count], next_tokens, self.cache)[0, -1]
-
-
 def new_cache(model: Llama, layers: int, capacity: int) -> KVCache:
     """An empty cache of `layers` blocks of the model's sizes, for `capacity` positions."""
     config = model.config
@@ -136,7 +100,10 @@ def new_cache(model: Llama, layers: int, capacity: int) -> KVCache:
 
 @dataclass(frozen=True, kw_only=True)
 class Engine:
-    """An eager engine by name; `open` and `open_mtp` start the sessions of one sequence."""
+    """An eager engine by name; `open` starts the session of one sequence.
+
+    Proposers are given it, and have from it tokens, caches and networks as it runs them.
+    """
 
     name: str
     static: bool = False  # shapes vary from round to round
@@ -154,14 +121,21 @@ class Engine:
         """A session for a sequence of at most `capacity` tokens, proposals included."""
         return RecomputeSession(model) if self.name == "recompute" else CachedSession(model, capacity)
 
-    def open_mtp(self, target: Llama, mtp: MTPModule, capacity: int) -> MTPSession:
-        if self.name == "recompute":
-            return RecomputeMTPSession(target, mtp)
-        return CachedMTPSession(target, mtp, capacity)
+    def open_proposer(self, proposer: Callable[..., Any], *parts: Any, sampling: Sampling, capacity: int) -> Any:
+        """A proposer of that class for a text of at most `capacity` tokens, proposals included."""
+        return proposer(*parts, engine=self, sampling=sampling, capacity=capacity)
 
-    def open_speaker(self, kind: Callable[..., Any], *models: Any, sampling: Sampling, capacity: int) -> Any:
-        """What says q along a tree (see `speakers`), with caches of its own: `kind(models, sampling, capacity)`."""
-        return kind(*models, sampling=sampling, capacity=capacity)
+    def tokens(self, model: Llama, tokens: Sequence[int]) -> Tensor:
+        """Tokens as a batch of one [1, T], where the model lies."""
+        return as_batch(tokens, model.lm_head.weight.device)
+
+    def cache(self, model: Llama, layers: int, capacity: int) -> KVCache:
+        """An empty cache of `layers` blocks of the model's sizes, for `capacity` positions."""
+        return new_cache(model, layers, capacity)
+
+    def prepared(self, module: Any) -> Any:
+        """The module as the engine runs it."""
+        return module
 
 
 def engine(name: str, *, longest: int = 0):

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 
 from specledger.decoding.counts import Clock, Generated, Round
-from specledger.decoding.drafters import Drafter
+from specledger.decoding.drafter import Drafter
 from specledger.decoding.engines import Engine
 from specledger.decoding.judging import EagerJudge
 from specledger.models.llama import Llama

@@ -12,7 +12,6 @@ from torch import Tensor
 
 from specledger.decoding.tensors import distribution, draw, judge
 from specledger.models.llama import Llama
-from specledger.models.mtp import MTPModule
 from specledger.models.ring import Ring
 from specledger.sampling.distributions import Sampling
 
@@ -65,7 +64,7 @@ def draft_step(model: Llama, ring: Ring, sampling: Sampling, threshold: float | 
     return step
 
 
-def mtp_step(target: Llama, mtp: MTPModule, ring: Ring, sampling: Sampling) -> Callable:
+def mtp_step(target: Llama, mtp: torch.nn.Module, ring: Ring, sampling: Sampling) -> Callable:
     """The module's one proposal; ints are first, row, limit and the tokens after each hidden state [T]."""
 
     def step(

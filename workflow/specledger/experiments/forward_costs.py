@@ -15,9 +15,7 @@ import torch
 from torch.utils.benchmark import Timer
 
 from specledger.decoding.counts import Clock
-from specledger.decoding.drafters import MTPDrafter
 from specledger.decoding.engines import Engine
-from specledger.decoding.growing import Growing
 from specledger.decoding.loops import open_judge
 from specledger.decoding.proposals import LaidOut, Output, Proposal, no_proposal
 from specledger.experiments.cast import Cast
@@ -54,12 +52,8 @@ class Stand:
         self.play()
 
     @property
-    def _caches_mtp(self) -> bool:
-        return isinstance(self.drafter, MTPDrafter) and self.engine.name == "cached"
-
-    @property
     def _caches_states(self) -> bool:
-        return self._caches_mtp or (isinstance(self.drafter, Growing) and self.drafter.hears)
+        return self.drafter.proposer.states and not self.engine.static and self.engine.context_rule == "sliding"
 
     def _before_the_last(self) -> Output:
         """The target's output of the round before, which has just made the last token final."""
@@ -74,8 +68,6 @@ class Stand:
 
     def propose(self) -> Proposal | LaidOut:
         """The drafter's proposal, as if the last token had just come out."""
-        if self._caches_mtp:
-            self.drafting.session.cache.rollback(len(self.tokens) - 2)
         self.drafting.observe(self.known, len(self.tokens) - 1)
         return self.drafting.propose(self.tokens, self.gamma, self.uniforms.draft)
 

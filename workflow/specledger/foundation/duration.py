@@ -1,16 +1,8 @@
 """About how long the trainings of a study take, from its configuration alone."""
 
-from specledger.foundation.drafters import heads_of
+from specledger.foundation.drafters import SPECS, heads_of
 
 TRAINING_TOKENS_PER_CORE_S = {"plain": 12_600, "mtp": 7_900, "draft": 110_000}  # measured on one 2020s server core
-SECONDS_OF_A_HEAD = {  # of a token, over those of the target with MTP
-    "mtp2": 0.65,
-    "mtp4": 1.15,
-    "parallel": 1.32,
-    "medusa1": 0.30,
-    "medusa2": 0.83,
-    "eagle": 0.45,
-}
 
 
 def training_hours(config: dict) -> float:
@@ -22,5 +14,5 @@ def training_hours(config: dict) -> float:
     heads = config["training"]["heads"]
     for head in heads_of(config):
         tokens = heads["steps"][head] * heads["batch"] * config["model"]["context"]
-        seconds += tokens * SECONDS_OF_A_HEAD[head] / TRAINING_TOKENS_PER_CORE_S["mtp"]
+        seconds += tokens * SPECS[head].training_cost / TRAINING_TOKENS_PER_CORE_S["mtp"]
     return seconds * len(config["seeds"]) / 3600

@@ -7,7 +7,9 @@ from specledger.foundation.drafters import (
     EAGER,
     JOINT,
     SPEAKING,
+    SPECS,
     TYPICAL,
+    base_of,
     branched,
     heads_of,
     methods,
@@ -67,8 +69,9 @@ def _measured_by(config: dict, stage: str) -> dict:
         case "acceptance":
             slice_ = {**config["acceptance"], **_cast_of(config), **sampling}
         case "sequences":
-            # In a few tokens lookup finds nothing; typical acceptance is lossy by design.
-            drafters = [name for name in sorted(methods(config)) if name != "lookup" and not name.endswith(TYPICAL)]
+            # In a few tokens a search finds nothing; typical acceptance is lossy by design.
+            asked = [name for name in sorted(methods(config)) if not name.endswith(TYPICAL)]
+            drafters = [name for name in asked if not SPECS[base_of(name)].searches]
             slice_ = {**config["sequences"], "engines": eager, "drafters": drafters, **drafting}
         case "controls":
             slice_ = {**config["controls"], "gamma": config["sequences"]["gamma"]}
