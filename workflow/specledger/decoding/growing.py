@@ -14,7 +14,7 @@ from specledger.decoding.proposals import Output, Proposal, no_proposal
 from specledger.decoding.speakers import Speaker
 from specledger.models.llama import Llama
 from specledger.sampling.distributions import Sampling
-from specledger.sampling.siblings import draw_siblings, likeliest_siblings, rows_of
+from specledger.sampling.siblings import draw_siblings, likeliest_siblings
 from specledger.theory.trees import ROOT, Tree
 
 
@@ -64,7 +64,7 @@ class GrowingSession:
         tree = Tree.chain(gamma) if drafter.tree is None else drafter.tree.down_to(gamma)
         behind = max(0, len(tokens) - 1 - self.known) if self.known else 0
         self.known = len(tokens)
-        grown = _Grown(tree, None if drafter.typical else generator.random(len(tree.parents)).tolist())
+        grown = _Grown(tree, None if drafter.typical else generator.random(len(tree.parents)))
         probs_KV = self.speaker.begin(self.output if drafter.hears else None, tokens)[None]
         nodes: list[int] = [ROOT]
         while True:
@@ -86,22 +86,22 @@ class GrowingSession:
 class _Grown:
     """A tree whose nodes get their tokens; a node for which q has no symbol left falls away with all below it."""
 
-    def __init__(self, tree: Tree, uniforms: list[float] | None):
+    def __init__(self, tree: Tree, uniforms: np.ndarray | None):
         self.tree, self.uniforms = tree, uniforms
         self.tokens: dict[int, int] = {}
-        self.said: list[np.ndarray] = []  # q after the text and after each node that the speaker was fed
+        self.rows: dict[int, np.ndarray] = {}  # what each token was drawn from
         self.order: dict[int, int] = {ROOT: ROOT}  # of those nodes
         self.forwards = 1
 
     def put_children(self, node: int, probs_V: np.ndarray) -> None:
-        children = self.tree.children[node]
-        self.said.append(probs_V)
+        children = list(self.tree.children[node])
         if self.uniforms is None:
-            tokens = likeliest_siblings(probs_V, len(children))
+            drawn = likeliest_siblings(probs_V, len(children))
         else:
-            uniforms = [self.uniforms[child] for child in children]
-            tokens = draw_siblings(np.cumsum(probs_V).tolist(), uniforms)
-        self.tokens.update(zip(children, tokens, strict=False))
+            drawn = draw_siblings(probs_V, self.uniforms[children])
+        found = range(int(drawn.there.sum()))
+        self.tokens.update((children[k], int(drawn.tokens[k])) for k in found)
+        self.rows.update((children[k], drawn.rows[k]) for k in found)
 
     def next_level(self, nodes: list[int]) -> list[int]:
         """The children of these nodes that have children of their own."""
@@ -120,10 +120,9 @@ class _Grown:
         nodes = sorted(self.tokens)
         tree = self.tree if len(nodes) == len(self.tree.parents) else self.tree.keeping(nodes)
         tokens = [self.tokens[node] for node in nodes]
-        probs_NV = np.stack(self.said)[[self.order[self.tree.parents[node]] + 1 for node in nodes]]
         return Proposal(
             tokens=tokens,
-            probs_GV=probs_NV if drafter.typical else rows_of(tree, probs_NV, np.array(tokens)),
+            probs_GV=np.stack([self.rows[node] for node in nodes]),
             forwards=self.forwards,
             caught_up=behind,
             tree=None if tree.is_chain and not drafter.typical else tree,
