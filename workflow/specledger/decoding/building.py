@@ -4,6 +4,7 @@ Its file is named by what it is made of: the source, the compiler's version and 
 instructions, so that a file that another machine made is never loaded.
 """
 
+import contextlib
 import ctypes
 import hashlib
 import os
@@ -16,6 +17,7 @@ from functools import cache
 from pathlib import Path
 
 from specledger.foundation.errors import UserError
+from specledger.foundation.records import read_json, write_json
 
 SOURCE = Path(__file__).with_name("kernels.cpp")
 FLAGS = ("-O3", "-march=native", "-fno-math-errno", "-std=c++17", "-shared", "-fPIC")
@@ -26,7 +28,7 @@ FUNCTIONS = {
     "specledger_draw": (c_void_p, c_int64, c_double),
     "specledger_siblings": (c_void_p, c_int64, c_int64, c_void_p, c_void_p, c_void_p),
     "specledger_accept": (
-        c_void_p, c_void_p, c_void_p, c_void_p, c_int64, c_int64, c_void_p, c_double, c_void_p, c_void_p, c_void_p,
+        c_void_p, c_void_p, c_void_p, c_void_p, c_int64, c_int64, c_void_p, c_double, c_void_p, c_void_p,
     ),
     "specledger_linear": (c_void_p, c_int64, c_void_p, c_void_p),
     "specledger_norm": (c_void_p, c_int64, c_int64, c_void_p, c_float, c_void_p),
@@ -55,14 +57,14 @@ def compiler() -> str:
     for name in (named,) if named else ("g++", "clang++", "c++"):
         if found := shutil.which(name):
             return found
-    raise NotCompiled("engine compiled: no C++ compiler found; install one (Debian: apt install g++), or set CXX")
+    raise NotCompiled("no C++ compiler found; install one (Debian: apt install g++), or set CXX")
 
 
 def _run(*command: str) -> str:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         line = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[0][:200]
-        raise NotCompiled(f"engine compiled: {command[0]} failed ({line})")
+        raise NotCompiled(f"{command[0]} failed ({line})")
     return done.stdout
 
 
@@ -73,32 +75,39 @@ def identity() -> str:
     return hashlib.sha256(SOURCE.read_bytes() + about.encode() + " ".join(FLAGS).encode()).hexdigest()[:16]
 
 
-def build(folder: Path) -> tuple[Path, float]:
+def build(folder: Path | None = None) -> tuple[Path, float]:
     """The library of this machine in `folder`, made there unless it is there, and the seconds that making it took."""
-    path = folder / f"kernels-{identity()}.so"
-    if path.exists():
-        return path, 0.0
-    begun = time.perf_counter()
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder) as inside:
-        _run(compiler(), *FLAGS, str(SOURCE), "-o", str(Path(inside) / path.name))
-        (Path(inside) / path.name).replace(path)
-    return path, time.perf_counter() - begun
+    path = (folder or default_folder()) / f"kernels-{identity()}.so"
+    record = path.with_suffix(".json")
+    if not (path.exists() and record.exists()):
+        begun = time.perf_counter()
+        with tempfile.TemporaryDirectory(dir=path.parent) as inside:
+            made = Path(inside) / path.name
+            _run(compiler(), *FLAGS, str(SOURCE), "-o", str(made))
+            made.replace(path)
+        write_json(record, {"compile_s": round(time.perf_counter() - begun, 3)})
+    return path, read_json(record)["compile_s"]
 
 
 def default_folder() -> Path:
-    """A folder of this user's own, for calls outside of a study."""
-    return Path(tempfile.gettempdir()) / f"specledger-{os.getuid()}"
+    """This user's folder for what is compiled, in the cache's or, where that can't be written, the temporary folder."""
+    for folder in (Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"), Path(tempfile.gettempdir())):
+        own = folder / ("specledger" if folder.name == ".cache" else f"specledger-{os.getuid()}")
+        with contextlib.suppress(OSError):
+            own.mkdir(parents=True, exist_ok=True, mode=0o700)
+            if os.access(own, os.W_OK) and own.stat().st_uid == os.getuid():
+                return own
+    raise NotCompiled("no folder for its library can be written; set XDG_CACHE_HOME")
 
 
 @cache
-def library(folder: Path | None = None) -> ctypes.CDLL:
+def library() -> ctypes.CDLL:
     """The functions of `kernels.cpp`; NotCompiled where they can't be had."""
-    path, _ = build(folder or default_folder())
+    path, _ = build()
     try:
         found = ctypes.CDLL(str(path))
     except OSError as error:
-        raise NotCompiled(f"engine compiled: {path} can't be loaded ({error})") from None
+        raise NotCompiled(f"{path} can't be loaded ({error})") from None
     for name, arguments in FUNCTIONS.items():
         function = getattr(found, name)
         function.argtypes, function.restype = arguments, RETURNS.get(name)

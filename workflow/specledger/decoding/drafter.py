@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from specledger.decoding.proposals import LaidOut, Output, Proposal, no_proposal
+from specledger.decoding.proposals import Output, Proposal, no_proposal
+from specledger.decoding.rules import Rules
 from specledger.foundation.drafters import TREE, TYPICAL, Spec
 from specledger.models.llama import Llama
 from specledger.sampling.distributions import Sampling
-from specledger.sampling.siblings import draw_siblings, likeliest_siblings, rows_of
+from specledger.sampling.siblings import likeliest_siblings
 from specledger.theory.trees import ROOT, Tree
 
 
@@ -88,21 +89,20 @@ class Drafter:
 
     def open(self, engine: Any, sampling: Sampling, capacity: int) -> Any:
         """Its state for one text of at most `capacity` tokens, without those that it proposes in a tree."""
-        if engine.static and self.tree is None and self.proposer.static is not None:
-            return self.proposer.static(engine, self, sampling)
         room = capacity + (len(self.tree.parents) if self.tree is not None else 0)
-        return DrafterSession(self, engine.open_proposer(self.proposer, *self.parts, sampling=sampling, capacity=room))
+        proposer = engine.open_proposer(self.proposer, *self.parts, sampling=sampling, capacity=room)
+        return DrafterSession(self, proposer, engine.rules)
 
 
 class DrafterSession:
     """One text's proposer, and the target's last output where it goes on from that."""
 
-    def __init__(self, drafter: Drafter, proposer: Any):
-        self.drafter, self.proposer = drafter, proposer
+    def __init__(self, drafter: Drafter, proposer: Any, rules: Rules):
+        self.drafter, self.proposer, self.rules = drafter, proposer, rules
         self.output: Output | None = None
         self.begun = False
 
-    def propose(self, tokens: Sequence[int], gamma: int, generator: np.random.Generator) -> Proposal | LaidOut:
+    def propose(self, tokens: Sequence[int], gamma: int, generator: np.random.Generator) -> Proposal:
         """At most `gamma` draft tokens to follow `tokens`, or a tree at most `gamma` deep."""
         drafter, states = self.drafter, self.drafter.proposer.states
         if gamma == 0 or (states and self.output is None):
@@ -110,42 +110,54 @@ class DrafterSession:
         if drafter.proposer.certain:
             return self._certain(self.proposer.follow(tokens)[:gamma])
         tree = Tree.chain(gamma) if drafter.tree is None else drafter.tree.down_to(gamma)
-        uniforms = None if drafter.typical else generator.random(len(tree.parents)).tolist()
-        rows = [self.proposer.begin(self.output if states else None, tokens)]  # q after the text and expanded nodes
+        self.begun = True
+        uniforms_N = None if drafter.typical else generator.random(len(tree.parents))
+        return self._grown(tree, uniforms_N, self.proposer.begin(self.output if states else None, tokens))
+
+    def _grown(self, tree: Tree, uniforms_N: np.ndarray | None, probs_V: np.ndarray) -> Proposal:
+        """The tree's tokens, level by level, from q after the text [V]; a node without a symbol left falls away."""
+        drafter, children = self.drafter, tree.children
+        drawn: dict[int, int] = {}  # the token of each node
+        declared: dict[int, np.ndarray] = {}  # the row that it was drawn from
         order = {ROOT: ROOT}  # of the nodes that were expanded
-        drawn: dict[int, int] = {}  # the token of each node; one for which q has no symbol left falls away
-        self.begun, level, forwards = True, [ROOT], 1
+        level, rows, forwards = [ROOT], [probs_V], 1
         while True:
-            for node in level:
-                children, q_V = tree.children[node], rows[order[node] + 1]
-                found = draw(q_V, children, uniforms)
-                drawn.update(zip(children, found, strict=False))
-            level = [
-                child
-                for node in level
-                for child in tree.children[node]
-                if tree.children[child] and child in drawn and rows[order[node] + 1][drawn[child]] >= drafter.threshold
-            ]
-            if not level:
+            below = []  # nodes with children of their own
+            for node, row_V in zip(level, rows, strict=True):
+                found = self._children(row_V, children[node], uniforms_N)
+                for child, token, declared_V in zip(children[node], *found, strict=False):
+                    drawn[child], declared[child] = token, declared_V
+                    if children[child] and row_V[token] >= drafter.threshold:
+                        below.append(child)
+            if not below:
                 break
-            parents = [order[tree.parents[node]] for node in level]
-            order |= {node: len(rows) - 1 + place for place, node in enumerate(level)}
-            rows += list(self.proposer.expand(tuple(parents), tuple(drawn[node] for node in level)))
-            forwards += 1
+            parents = tuple(order[tree.parents[node]] for node in below)
+            for node in below:
+                order[node] = len(order) - 1
+            level, forwards = below, forwards + 1
+            rows = self.proposer.expand(parents, tuple(drawn[node] for node in below))
+        if len(drawn) < len(tree.parents):
+            tree = tree.keeping(sorted(drawn))
         nodes = sorted(drawn)
-        draft_tokens, above = [drawn[node] for node in nodes], [order[tree.parents[node]] + 1 for node in nodes]
-        tree = tree if len(nodes) == len(tree.parents) else tree.keeping(nodes)
-        probs_NV = np.stack([rows[place] for place in above])
-        if not drafter.typical:
-            probs_NV = rows_of(tree, probs_NV, np.array(draft_tokens))
         return Proposal(
-            tokens=draft_tokens,
-            probs_GV=probs_NV,
+            tokens=[drawn[node] for node in nodes],
+            probs_GV=np.array([declared[node] for node in nodes]),
             forwards=forwards,
             caught_up=self.proposer.caught_up,
             tree=None if tree.is_chain and not drafter.typical else tree,
             typical=drafter.typical,
         )
+
+    def _children(
+        self, probs_V: np.ndarray, nodes: Sequence[int], uniforms_N: np.ndarray | None
+    ) -> tuple[Sequence[int], Sequence[np.ndarray]]:
+        """Tokens of a node's children and the row that each is drawn from; without uniforms the likeliest."""
+        if uniforms_N is None:
+            found = likeliest_siblings(probs_V, len(nodes))
+            return found.tokens[found.there].tolist(), [probs_V] * len(nodes)
+        if len(nodes) == 1:
+            return (self.rules.draw(probs_V, uniforms_N[nodes[0]]),), (probs_V,)
+        return self.rules.siblings(probs_V, uniforms_N[list(nodes)])
 
     def observe(self, output: Output, length: int) -> None:
         """Take the target's forward; only the first `length` tokens of the text are final."""
@@ -158,10 +170,3 @@ class DrafterSession:
         probs_GV = np.zeros((len(found), self.drafter.vocabulary))
         probs_GV[np.arange(len(found)), found] = 1.0
         return Proposal(tokens=found, probs_GV=probs_GV, forwards=0)
-
-
-def draw(q_V: np.ndarray, children: Sequence[int], uniforms: Sequence[float] | None) -> list[int]:
-    """The tokens of a node's children: drawn from its q, or without uniforms the likeliest."""
-    if uniforms is None:
-        return likeliest_siblings(q_V, len(children))
-    return draw_siblings(np.cumsum(q_V).tolist(), [uniforms[child] for child in children])

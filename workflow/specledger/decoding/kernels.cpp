@@ -311,24 +311,28 @@ int64_t specledger_siblings(const double* q, int64_t V, int64_t K, const double*
 }
 
 // The rule for one round, as `sampling.rule.accept`: p [G + 1, V], q [G, V], the parents of nodes that lie level by level.
-// found: last, accept_len, token. examined, accept_probs [G]. Returns the mass that the token was drawn from, NaN where
-// a row of q gives its own token nothing.
+// found: last, token. accept_probs [G]: NaN for later siblings that the round didn't come to. Returns the mass that the
+// token was drawn from, NaN where a row of q gives its own token nothing.
 double specledger_accept(const double* p, const double* q, const int64_t* tokens, const int64_t* parents, int64_t G,
-                         int64_t V, const double* uniforms, double extra, int64_t* found, uint8_t* examined,
-                         double* accept_probs) {
+                         int64_t V, const double* uniforms, double extra, int64_t* found, double* accept_probs) {
   static thread_local std::vector<double> held, rest, of_last;
   held.resize(V), rest.resize(V);
-  int64_t last = -1, length = 0;
+  int64_t last = -1;
   bool possible = true;
-  std::memset(examined, 0, G);
   of_last.assign(p, p + V);
   for (int64_t parent = -1; parent < G; parent++) {
     bool open = parent == last, first = true;  // has the walk come to this parent, and is no child accepted yet?
     if (open) of_last.assign(p + (parent + 1) * V, p + (parent + 2) * V);
     for (int64_t node = parent + 1; node < G; node++) {
       if (parents[node] != parent) continue;
+      const int64_t token = tokens[node];
+      const double* row = q + node * V;
+      possible = possible && row[token] > 0;
       if (first) {
         held.assign(p + (parent + 1) * V, p + (parent + 2) * V);
+      } else if (!open) {
+        accept_probs[node] = NAN;
+        continue;
       } else {
         double sum = 0;
         for (double one : rest) sum += one;
@@ -336,26 +340,20 @@ double specledger_accept(const double* p, const double* q, const int64_t* tokens
         for (int64_t v = 0; v < V; v++) held[v] = rest[v] / sum;
       }
       first = false;
-      const double* row = q + node * V;
-      difference(held.data(), row, V, rest.data());
-      const int64_t token = tokens[node];
-      const double differs = rest[token];
-      possible = possible && row[token] > 0;
       accept_probs[node] = std::min(1.0, held[token] / row[token]);
-      for (int64_t v = 0; v < V; v++) rest[v] = std::max(rest[v], 0.0);
-      if (open) {
-        examined[node] = 1;
-        if (uniforms[node] * row[token] < held[token] || differs >= 0) {
-          open = false, last = node, length++;
-        } else {
-          of_last = rest;
-        }
+      if (!open) continue;
+      difference(held.data(), row, V, rest.data());
+      if (uniforms[node] * row[token] < held[token] || rest[token] >= 0) {
+        open = false, last = node;
+      } else {
+        for (int64_t v = 0; v < V; v++) rest[v] = std::max(rest[v], 0.0);
+        of_last = rest;
       }
     }
   }
   double mass = 0;
-  found[0] = last, found[1] = length;
-  found[2] = draw(of_last.data(), V, extra, &mass);
+  found[0] = last;
+  found[1] = draw(of_last.data(), V, extra, &mass);
   return possible ? mass : NAN;
 }
 

@@ -10,15 +10,20 @@ import types
 from collections.abc import Sequence
 from ctypes import c_int64, c_void_p
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
-from specledger.decoding.building import library
+from specledger.decoding.building import NotCompiled, build, library
+from specledger.decoding.engines import Engine
+from specledger.decoding.rules import Found, Rules
 from specledger.models.cache import Cache, Where
 from specledger.models.llama import Block, Llama, RMSNorm, rope_tables
+from specledger.sampling.distributions import Sampling
+from specledger.theory.trees import Tree
 
 WIDE = 16  # numbers of a vector; the last block of a matrix is filled up to it
 MOST_ROWS = 64  # positions of one forward pass
@@ -275,3 +280,85 @@ class NativeCache(Cache):
         struct.places = self.first_place + 8 * places.start if isinstance(places, range) else address(places)
         seen.count, seen.places = where.stop - where.start, places
         return seen
+
+
+class NativeRules(Rules):
+    """`Rules` by the kernels; typical acceptance, which is lossy, stays on the host."""
+
+    def distribution(self, logits_TV: np.ndarray, sampling: Sampling) -> np.ndarray:
+        T, V = logits_TV.shape
+        probs_TV = np.empty((T, V))
+        bad = library().specledger_distribution(
+            address(logits_TV), T, logits_TV.strides[0] // 4, V, sampling.temperature, sampling.top_k or 0,
+            -1.0 if sampling.top_p is None else sampling.top_p, -1.0 if sampling.min_p is None else sampling.min_p,
+            address(probs_TV),
+        )  # fmt: skip
+        return probs_TV if bad < 0 else super().distribution(logits_TV, sampling)  # which names the row
+
+    def draw(self, probs_V: np.ndarray, uniform: float) -> int:
+        return library().specledger_draw(address(probs_V), len(probs_V), uniform)
+
+    def siblings(self, probs_V: np.ndarray, uniforms_K: np.ndarray) -> tuple[Sequence[int], np.ndarray]:
+        K, V = len(uniforms_K), len(probs_V)
+        tokens_K, rows_KV = np.empty(K, dtype=np.int64), np.empty((K, V))
+        count = library().specledger_siblings(
+            address(probs_V), V, K, address(uniforms_K), address(tokens_K), address(rows_KV)
+        )
+        return tokens_K[:count].tolist(), rows_KV
+
+    def verify(
+        self,
+        target_probs_TV: np.ndarray,
+        draft_probs_GV: np.ndarray,
+        tokens: Sequence[int],
+        accept_uniforms_G: np.ndarray,
+        extra_uniform: float,
+        tree: Tree,
+    ) -> Found:
+        G, V = draft_probs_GV.shape
+        if V != target_probs_TV.shape[1]:
+            raise ValueError(f"target_probs and draft_probs must be of one vocabulary, got {len(target_probs_TV[0])} and {V} symbols")
+        tokens_G, accept_probs_G = np.array(tokens, dtype=np.int64), np.empty(G)
+        found = np.empty(2, dtype=np.int64)
+        mass = library().specledger_accept(
+            address(target_probs_TV), address(draft_probs_GV), address(tokens_G), address(parents_of(tree)), G, V,
+            address(accept_uniforms_G), extra_uniform, address(found), address(accept_probs_G),
+        )  # fmt: skip
+        if not 0.0 < mass < np.inf:
+            raise ValueError(f"draft_probs must give every draft token a probability, got {tokens} and a mass of {mass}")
+        last, token = found.tolist()
+        return Found(last, token, accept_probs_G)
+
+
+@cache
+def parents_of(tree: Tree) -> np.ndarray:
+    return np.array(tree.parents, dtype=np.int64)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NativeEngine(Engine):
+    """The engine `compiled` on a CPU; it keeps the twins that it has made."""
+
+    name: str = "compiled"
+    rules: Rules = field(default_factory=NativeRules)
+    twins: dict[int, tuple[Any, Any]] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def on(cls, device: torch.device) -> "NativeEngine":
+        """For models on a device; NotCompiled where there is no compiler, and for a GPU."""
+        if device.type != "cpu":
+            raise NotCompiled("it runs on a CPU; on a GPU use cached")
+        library()
+        return cls(compile_s=build()[1])
+
+    def tokens(self, model: Llama, tokens: Sequence[int]) -> np.ndarray:
+        return np.array([tokens], dtype=np.int64)
+
+    def cache(self, model: Llama, layers: int, capacity: int) -> NativeCache:
+        return NativeCache(model, layers, capacity)
+
+    def prepared(self, module: Any) -> Any:
+        key = id(module)
+        if key not in self.twins:
+            self.twins[key] = module, twin(module)  # the module is kept, so that its number stays its own
+        return self.twins[key][1]
