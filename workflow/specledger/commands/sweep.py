@@ -11,7 +11,7 @@ from specledger.decoding.engines import usable
 from specledger.experiments.agreement import AGREEMENT_COLUMNS, agreement_rows
 from specledger.experiments.cast import Cast
 from specledger.experiments.forward_costs import cost_rows, over_blocks
-from specledger.experiments.sweep import Method, measure, methods_of, round_rows, token_kinds, warm_up
+from specledger.experiments.sweep import PLAIN, Method, Stop, measure, methods_of, round_rows, token_kinds, warm_up
 from specledger.experiments.texts import ROUND_COLUMNS, chosen_rounds
 from specledger.foundation.devices import describe
 from specledger.foundation.progress import Progress
@@ -55,7 +55,8 @@ def write(options, settings: dict, corpus, cast: Cast, engines: list, left_out: 
     write_rows(output / "forwards.csv", [{"seed": seed, **row, **machine} for row in costs])
     counted = [(method, row, text) for method, row, text in texts if method.counts]
     write_rows(output / "runs.csv", [{**row, **machine} for _, row, _ in texts])
-    write_rows(output / "rounds.csv", [line for _, row, text in counted for line in round_rows(row, text)])
+    rounds = [line for _, row, text in counted if row["counted"] for line in round_rows(row, text)]
+    write_rows(output / "rounds.csv", rounds)
     # Where no two engines share a rule of context, as without a compiler, there is nothing to compare.
     found = agreement_rows(cast, counted, prompt, count=settings["tokens"], sampling=sampling)
     write_rows(output / "agreement.csv", list(found), AGREEMENT_COLUMNS)
@@ -72,16 +73,22 @@ def sampling_of(settings: dict) -> Sampling:
 
 def timed(cast: Cast, engines: list, methods: list[Method], corpus, settings: dict, seed: int, log) -> tuple:
     """Every text of the sweep, with its method and its row, and the costs of the pieces, block by block."""
-    sampling, total = sampling_of(settings), len(methods) * settings["repeats"]
+    sampling, total, repeats = sampling_of(settings), len(methods) * settings["repeats"], settings["repeats"]
     pieces: list[dict] = []
 
-    def costs(repeat: int) -> None:
+    def costs(repeat: int, left: list[Method]) -> None:
+        progress.expect(progress.done + len(left) * (repeats - repeat + 1))
         reach = cast.target.config.context
         tokens = corpus.validation[: reach * (2 + repeat % COST_PLACES)].tolist()
-        rows = cost_rows(cast, engines, settings["gammas"], tokens, sampling=sampling, threads=settings["threads"])
-        pieces.extend(rows)
+        for one in engines:
+            gammas: dict[str, list[int]] = {}
+            for method in left:
+                if method.engine is one and method.drafter != PLAIN and method.counts:
+                    gammas.setdefault(method.drafter, []).append(method.gamma)
+            pieces.extend(cost_rows(cast, [one], gammas, tokens, sampling=sampling, threads=settings["threads"]))
 
-    shared = {"count": settings["tokens"], "repeats": settings["repeats"], "sampling": sampling, "seed": seed}
+    shared = {"count": settings["tokens"], "repeats": repeats, "sampling": sampling, "seed": seed}
+    shared["stop"] = Stop(**settings["stop"])
     with Progress(f"sweep seed {seed}", total, log, unit="text") as progress:
         each = {"after_each": progress.advance, "between": costs}
         texts = list(measure(cast, methods, corpus.prompt.tolist(), **shared, **each))
@@ -90,7 +97,8 @@ def timed(cast: Cast, engines: list, methods: list[Method], corpus, settings: di
 
 def rounds_apart(cast: Cast, executed, prompt: list[int], settings: dict, seed: int):
     """Rounds of texts that were not timed: what the cost model predicts the timed ones of this engine from."""
-    size = {"texts": settings["repeats"], "tokens": settings["tokens"], "sampling": sampling_of(settings)}
+    texts = min(settings["repeats"], settings["stop"]["blocks"])
+    size = {"texts": texts, "tokens": settings["tokens"], "sampling": sampling_of(settings)}
     return chosen_rounds(cast, settings["gammas"], prompt, executed, seed=seed, after_each=lambda: None, **size)
 
 

@@ -14,8 +14,8 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from specledger.decoding.proposals import Output
 from specledger.decoding.building import NotCompiled
+from specledger.decoding.proposals import Output
 from specledger.decoding.rules import Rules
 from specledger.models.arrays import Array
 from specledger.models.cache import Cache, KVCache
