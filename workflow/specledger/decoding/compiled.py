@@ -8,6 +8,7 @@ Shapes: G proposals, T = G + 1 positions, V vocabulary, D width.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -92,7 +93,7 @@ class CompiledEngine:
         if key not in self.places:
             self.places[key] = Place.make(gamma, target.config.vocabulary, device)
         self.place, self.positions = self.places[key], _positions(max(self.longest, capacity) + gamma + 1)
-        build = plain_step if gamma == 0 else verdict_step
+        build = plain_step if gamma == 0 else partial(verdict_step, gamma=gamma)
         seat = self._seat(("judge",), target, lambda ring: build(target, ring, sampling), sampling, (2, 1 + gamma))
         return CompiledJudge(target, seat, self.place)
 

@@ -13,8 +13,8 @@ import numpy as np
 from specledger.decoding.proposals import LaidOut, Output, Proposal, no_proposal
 from specledger.foundation.drafters import TREE, TYPICAL, Spec
 from specledger.models.llama import Llama
-from specledger.sampling.distributions import Sampling
-from specledger.sampling.siblings import draw_siblings, likeliest_siblings, rows_of
+from specledger.sampling.distributions import Sampling, draw
+from specledger.sampling.siblings import draw_siblings, likeliest_siblings
 from specledger.theory.trees import ROOT, Tree
 
 
@@ -110,37 +110,29 @@ class DrafterSession:
         if drafter.proposer.certain:
             return self._certain(self.proposer.follow(tokens)[:gamma])
         tree = Tree.chain(gamma) if drafter.tree is None else drafter.tree.down_to(gamma)
-        uniforms = None if drafter.typical else generator.random(len(tree.parents)).tolist()
-        rows = [self.proposer.begin(self.output if states else None, tokens)]  # q after the text and expanded nodes
-        order = {ROOT: ROOT}  # of the nodes that were expanded
+        uniforms = None if drafter.typical else generator.random(len(tree.parents))
+        q_KV = self.proposer.begin(self.output if states else None, tokens)[None]
         drawn: dict[int, int] = {}  # the token of each node; one for which q has no symbol left falls away
+        rows: dict[int, np.ndarray] = {}  # and what it was drawn from
+        order = {ROOT: ROOT}  # of the nodes that were expanded
         self.begun, level, forwards = True, [ROOT], 1
         while True:
-            for node in level:
-                children, q_V = tree.children[node], rows[order[node] + 1]
-                found = draw(q_V, children, uniforms)
-                drawn.update(zip(children, found, strict=False))
-            level = [
-                child
-                for node in level
-                for child in tree.children[node]
-                if tree.children[child] and child in drawn and rows[order[node] + 1][drawn[child]] >= drafter.threshold
-            ]
+            families = [tree.children[node] for node in level]
+            draw_level(q_KV, families, uniforms, drawn, rows)
+            below = [child for family in families for child in family if tree.children[child] and child in drawn]
+            level = [child for child in below if rows[child][drawn[child]] >= drafter.threshold]
             if not level:
                 break
-            parents = [order[tree.parents[node]] for node in level]
-            order |= {node: len(rows) - 1 + place for place, node in enumerate(level)}
-            rows += list(self.proposer.expand(tuple(parents), tuple(drawn[node] for node in level)))
+            parents, fed = tuple(order[tree.parents[node]] for node in level), tuple(drawn[node] for node in level)
+            known = len(order) - 1
+            order |= {node: known + place for place, node in enumerate(level)}
+            q_KV = self.proposer.expand(parents, fed)
             forwards += 1
         nodes = sorted(drawn)
-        draft_tokens, above = [drawn[node] for node in nodes], [order[tree.parents[node]] + 1 for node in nodes]
         tree = tree if len(nodes) == len(tree.parents) else tree.keeping(nodes)
-        probs_NV = np.stack([rows[place] for place in above])
-        if not drafter.typical:
-            probs_NV = rows_of(tree, probs_NV, np.array(draft_tokens))
         return Proposal(
-            tokens=draft_tokens,
-            probs_GV=probs_NV,
+            tokens=[drawn[node] for node in nodes],
+            probs_GV=np.stack([rows[node] for node in nodes]),
             forwards=forwards,
             caught_up=self.proposer.caught_up,
             tree=None if tree.is_chain and not drafter.typical else tree,
@@ -160,8 +152,23 @@ class DrafterSession:
         return Proposal(tokens=found, probs_GV=probs_GV, forwards=0)
 
 
-def draw(q_V: np.ndarray, children: Sequence[int], uniforms: Sequence[float] | None) -> list[int]:
-    """The tokens of a node's children: drawn from its q, or without uniforms the likeliest."""
+def draw_level(
+    q_KV: np.ndarray,
+    families: Sequence[Sequence[int]],
+    uniforms: np.ndarray | None,
+    drawn: dict[int, int],
+    rows: dict[int, np.ndarray],
+) -> None:
+    """Draw the children of K nodes from the q after each, without uniforms the likeliest, into `drawn` and `rows`."""
+    width = max(map(len, families))
     if uniforms is None:
-        return likeliest_siblings(q_V, len(children))
-    return draw_siblings(np.cumsum(q_V).tolist(), [uniforms[child] for child in children])
+        tokens_KS, rows_KSV, there_KS = likeliest_siblings(q_KV, min(width, q_KV.shape[-1]))
+    elif width == 1:  # `draw_siblings` would draw the same
+        tokens_KS, rows_KSV = draw(q_KV, uniforms[[child for (child,) in families]])[:, None], q_KV[:, None]
+        there_KS = np.ones(tokens_KS.shape, dtype=bool)
+    else:  # of smaller families the first child's uniform fills what is not looked at
+        padded = [[*family, *family[:1] * (width - len(family))] for family in families]
+        tokens_KS, rows_KSV, there_KS = draw_siblings(q_KV, uniforms[padded])
+    for k, (family, tokens, there) in enumerate(zip(families, tokens_KS.tolist(), there_KS.tolist(), strict=True)):
+        for place in range(min(len(family), sum(there))):
+            drawn[family[place]], rows[family[place]] = tokens[place], rows_KSV[k, place]

@@ -11,6 +11,7 @@ from specledger.decoding.counts import Clock
 from specledger.decoding.engines import TargetSession
 from specledger.decoding.proposals import Decision, Proposal
 from specledger.sampling.distributions import Sampling, distribution, draw
+from specledger.sampling.layout import Layout
 from specledger.sampling.typical import typical
 from specledger.sampling.uniforms import Uniforms
 from specledger.sampling.verify import verify
@@ -79,7 +80,7 @@ class EagerJudge:
             drafted=drafted,
             examined=len(path) + bool(tree.children[last]),
             accept_len=len(path),
-            accept_probs=verdict.accept_probs_NG[0],
+            accept_probs=np.where(Layout.of(tree).examined_RG[last + 1], verdict.accept_probs_NG[0], np.nan),
             output=output.along((*range(line), *(line + node for node in path))),
         )
 
