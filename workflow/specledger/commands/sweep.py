@@ -13,7 +13,15 @@ from specledger.decoding.steps import why_not as not_compiled
 from specledger.experiments.agreement import AGREEMENT_COLUMNS, agreement_rows
 from specledger.experiments.cast import Cast
 from specledger.experiments.forward_costs import cost_rows, over_blocks
-from specledger.experiments.sweep import Method, measure, methods_of, round_rows, token_kinds, warm_up
+from specledger.experiments.sweep import (
+    Method,
+    measure,
+    methods_of,
+    round_rows,
+    token_kinds,
+    warm_up,
+    why_not_served,
+)
 from specledger.experiments.texts import ROUND_COLUMNS, chosen_rounds
 from specledger.foundation.devices import describe
 from specledger.foundation.drafters import branched
@@ -118,6 +126,10 @@ def usable_engines(cast: Cast, settings: dict, prompt: list[int], *, seed: int, 
                 why = str(error)
         if why is None:
             found.append(executed)
+            unserved = {drafter: why_not_served(executed, drafter) for drafter in settings["gammas"]}
+            for reason in dict.fromkeys(filter(None, unserved.values())):
+                names = ", ".join(drafter for drafter, why_not in unserved.items() if why_not == reason)
+                log.say(f"sweep: engine {name} leaves out {names}: {reason}")
         else:
             left_out[name] = why
             log.say(f"sweep: engine {name} is left out: {why}")

@@ -114,7 +114,7 @@ class Engine:
 
     @property
     def branches(self) -> bool:
-        """Can it serve heads, which go on from cached states, and verify trees?"""
+        """Can it verify trees, whose nodes share the text before them?"""
         return self.name == "cached"
 
     def open(self, model: Llama, capacity: int) -> TargetSession:
