@@ -1,4 +1,4 @@
-"""A drafter is one module: a toy one appears everywhere with its file, and one that is deleted leaves nothing behind."""
+"""A drafter is one module: a toy one is there with its file, and one that is deleted leaves nothing behind."""
 
 import os
 import shutil
