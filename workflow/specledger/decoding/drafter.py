@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from specledger.decoding.proposals import LaidOut, Output, Proposal, no_proposal
+from specledger.decoding.proposals import Output, Proposal, no_proposal
+from specledger.decoding.rules import Rules
 from specledger.foundation.drafters import TREE, TYPICAL, Spec
 from specledger.models.llama import Llama
-from specledger.sampling.distributions import Sampling, draw
-from specledger.sampling.siblings import draw_siblings, likeliest_siblings
+from specledger.sampling.distributions import Sampling
+from specledger.sampling.siblings import likeliest_siblings
 from specledger.theory.trees import ROOT, Tree
 
 
@@ -88,21 +89,20 @@ class Drafter:
 
     def open(self, engine: Any, sampling: Sampling, capacity: int) -> Any:
         """Its state for one text of at most `capacity` tokens, without those that it proposes in a tree."""
-        if engine.static and self.tree is None and self.proposer.static is not None:
-            return self.proposer.static(engine, self, sampling)
         room = capacity + (len(self.tree.parents) if self.tree is not None else 0)
-        return DrafterSession(self, engine.open_proposer(self.proposer, *self.parts, sampling=sampling, capacity=room))
+        proposer = engine.open_proposer(self.proposer, *self.parts, sampling=sampling, capacity=room)
+        return DrafterSession(self, proposer, engine.rules)
 
 
 class DrafterSession:
     """One text's proposer, and the target's last output where it goes on from that."""
 
-    def __init__(self, drafter: Drafter, proposer: Any):
-        self.drafter, self.proposer = drafter, proposer
+    def __init__(self, drafter: Drafter, proposer: Any, rules: Rules):
+        self.drafter, self.proposer, self.rules = drafter, proposer, rules
         self.output: Output | None = None
         self.begun = False
 
-    def propose(self, tokens: Sequence[int], gamma: int, generator: np.random.Generator) -> Proposal | LaidOut:
+    def propose(self, tokens: Sequence[int], gamma: int, generator: np.random.Generator) -> Proposal:
         """At most `gamma` draft tokens to follow `tokens`, or a tree at most `gamma` deep."""
         drafter, states = self.drafter, self.drafter.proposer.states
         if gamma == 0 or (states and self.output is None):
@@ -110,34 +110,54 @@ class DrafterSession:
         if drafter.proposer.certain:
             return self._certain(self.proposer.follow(tokens)[:gamma])
         tree = Tree.chain(gamma) if drafter.tree is None else drafter.tree.down_to(gamma)
-        uniforms = None if drafter.typical else generator.random(len(tree.parents))
-        q_KV = self.proposer.begin(self.output if states else None, tokens)[None]
-        drawn: dict[int, int] = {}  # the token of each node; one for which q has no symbol left falls away
-        rows: dict[int, np.ndarray] = {}  # and what it was drawn from
+        self.begun = True
+        uniforms_N = None if drafter.typical else generator.random(len(tree.parents))
+        return self._grown(tree, uniforms_N, self.proposer.begin(self.output if states else None, tokens))
+
+    def _grown(self, tree: Tree, uniforms_N: np.ndarray | None, probs_V: np.ndarray) -> Proposal:
+        """The tree's tokens, level by level, from q after the text [V]; a node without a symbol left falls away."""
+        drafter, children = self.drafter, tree.children
+        drawn: dict[int, int] = {}  # the token of each node
+        declared: dict[int, np.ndarray] = {}  # the row that it was drawn from
         order = {ROOT: ROOT}  # of the nodes that were expanded
-        self.begun, level, forwards = True, [ROOT], 1
+        level, rows, forwards = [ROOT], [probs_V], 1
         while True:
-            families = [tree.children[node] for node in level]
-            draw_level(q_KV, families, uniforms, drawn, rows)
-            below = [child for family in families for child in family if tree.children[child] and child in drawn]
-            level = [child for child in below if rows[child][drawn[child]] >= drafter.threshold]
-            if not level:
+            below = []  # nodes with children of their own
+            for node, row_V in zip(level, rows, strict=True):
+                found = self._children(row_V, children[node], uniforms_N)
+                for child, token, declared_V in zip(children[node], *found, strict=False):
+                    drawn[child], declared[child] = token, declared_V
+                    if children[child] and row_V[token] >= drafter.threshold:
+                        below.append(child)
+            if not below:
                 break
-            parents, fed = tuple(order[tree.parents[node]] for node in level), tuple(drawn[node] for node in level)
-            known = len(order) - 1
-            order |= {node: known + place for place, node in enumerate(level)}
-            q_KV = self.proposer.expand(parents, fed)
-            forwards += 1
+            parents = tuple(order[tree.parents[node]] for node in below)
+            for node in below:
+                order[node] = len(order) - 1
+            level, forwards = below, forwards + 1
+            rows = self.proposer.expand(parents, tuple(drawn[node] for node in below))
+        if len(drawn) < len(tree.parents):
+            tree = tree.keeping(sorted(drawn))
         nodes = sorted(drawn)
-        tree = tree if len(nodes) == len(tree.parents) else tree.keeping(nodes)
         return Proposal(
             tokens=[drawn[node] for node in nodes],
-            probs_GV=np.stack([rows[node] for node in nodes]),
+            probs_GV=np.array([declared[node] for node in nodes]),
             forwards=forwards,
             caught_up=self.proposer.caught_up,
             tree=None if tree.is_chain and not drafter.typical else tree,
             typical=drafter.typical,
         )
+
+    def _children(
+        self, probs_V: np.ndarray, nodes: Sequence[int], uniforms_N: np.ndarray | None
+    ) -> tuple[Sequence[int], Sequence[np.ndarray]]:
+        """Tokens of a node's children and the row that each is drawn from; without uniforms the likeliest."""
+        if uniforms_N is None:
+            found = likeliest_siblings(probs_V, len(nodes))
+            return found.tokens[found.there].tolist(), [probs_V] * len(nodes)
+        if len(nodes) == 1:
+            return (self.rules.draw(probs_V, uniforms_N[nodes[0]]),), (probs_V,)
+        return self.rules.siblings(probs_V, uniforms_N[list(nodes)])
 
     def observe(self, output: Output, length: int) -> None:
         """Take the target's forward; only the first `length` tokens of the text are final."""
@@ -150,25 +170,3 @@ class DrafterSession:
         probs_GV = np.zeros((len(found), self.drafter.vocabulary))
         probs_GV[np.arange(len(found)), found] = 1.0
         return Proposal(tokens=found, probs_GV=probs_GV, forwards=0)
-
-
-def draw_level(
-    q_KV: np.ndarray,
-    families: Sequence[Sequence[int]],
-    uniforms: np.ndarray | None,
-    drawn: dict[int, int],
-    rows: dict[int, np.ndarray],
-) -> None:
-    """Draw the children of K nodes from the q after each, without uniforms the likeliest, into `drawn` and `rows`."""
-    width = max(map(len, families))
-    if uniforms is None:
-        tokens_KS, rows_KSV, there_KS = likeliest_siblings(q_KV, min(width, q_KV.shape[-1]))
-    elif width == 1:  # `draw_siblings` would draw the same
-        tokens_KS, rows_KSV = draw(q_KV, uniforms[[child for (child,) in families]])[:, None], q_KV[:, None]
-        there_KS = np.ones(tokens_KS.shape, dtype=bool)
-    else:  # of smaller families the first child's uniform fills what is not looked at
-        padded = [[*family, *family[:1] * (width - len(family))] for family in families]
-        tokens_KS, rows_KSV, there_KS = draw_siblings(q_KV, uniforms[padded])
-    for k, (family, tokens, there) in enumerate(zip(families, tokens_KS.tolist(), there_KS.tolist(), strict=True)):
-        for place in range(min(len(family), sum(there))):
-            drawn[family[place]], rows[family[place]] = tokens[place], rows_KSV[k, place]

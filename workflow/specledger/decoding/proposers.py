@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from specledger.decoding.proposals import Output
-from specledger.models.arrays import Array, cat, to_host
+from specledger.models.arrays import Array, cat
 from specledger.models.llama import Llama
-from specledger.sampling.distributions import Sampling, distribution
+from specledger.sampling.distributions import Sampling
 from specledger.theory.trees import ROOT, Tree
 
 
@@ -29,7 +29,6 @@ class Proposer:
 
     states = False
     certain = False
-    static: Any = None  # how an engine of static shapes opens a chain of it; None: it proposes on the host
     caught_up = 0
 
     def __init__(self, *, engine, sampling: Sampling):
@@ -62,7 +61,7 @@ class Proposer:
 
     def rows(self, logits_BTV: Array) -> np.ndarray:
         """q [T, V] of the logits of a batch of one."""
-        return distribution(to_host(logits_BTV[0]), self.sampling)
+        return self.engine.rules.distribution(logits_BTV[0], self.sampling)
 
 
 class Nodes:

@@ -50,10 +50,6 @@ class ModelProposer(Proposer):
         self.cache = None if self.window else engine.cache(model, model.config.layers, capacity)
         self.begun = False
 
-    @staticmethod
-    def static(engine, drafter: Drafter, sampling):
-        return engine.open_draft(drafter.parts[0], sampling, drafter.threshold or None)
-
     def begin(self, output: Output | None, tokens: Sequence[int]) -> np.ndarray:
         self.length, self.nodes = len(tokens), Nodes()
         if self.window:

@@ -165,10 +165,6 @@ class MTPProposer(FeatureProposer):
     """The target's own module: by its depth one draft token, or fed with its own states beyond that."""
 
     @staticmethod
-    def static(engine, drafter: Drafter, sampling):
-        return engine.open_mtp(*drafter.parts, sampling)
-
-    @staticmethod
     def logits_along(target: Llama, module: MTPModule, engine, tokens: list[int]) -> np.ndarray:
         """Logits [T - 1, V] of tokens[1:]; the module gives none of tokens[1], so that its first row is its second."""
         known = engine.open(target, len(tokens)).forward(tokens[:-2], rows=1)

@@ -103,7 +103,6 @@ class Remembered:
     """Stands in for an `Engine`; what it remembers lasts as long as it does."""
 
     engine: Engine
-    static: bool = False
     _starts: dict[tuple, Moment] = field(default_factory=dict, repr=False)
 
     @property
@@ -117,6 +116,10 @@ class Remembered:
     @property
     def branches(self) -> bool:
         return self.engine.branches
+
+    @property
+    def rules(self) -> Any:
+        return self.engine.rules
 
     def open(self, model: Llama, capacity: int) -> RememberedSession:
         return self._open((id(model), capacity), lambda: self.engine.open(model, capacity), (model,))

@@ -7,7 +7,7 @@ from pathlib import Path
 import yaml
 from jsonschema import Draft202012Validator
 
-from specledger.foundation.drafters import DEPTHS, EAGER, HEADS, SPECS, TREE, branched
+from specledger.foundation.drafters import DEPTHS, EAGER, HEADS, SPECS, TREE, branched, methods
 from specledger.foundation.errors import UserError
 
 SCHEMA = Path(__file__).resolve().parents[2] / "schemas" / "config.schema.yaml"
@@ -25,7 +25,7 @@ def schema() -> dict:
 
     sweep, required = found["properties"]["sweep"]["properties"], [name for name, one in SPECS.items() if one.required]
     fill(found["$defs"]["heads"]["properties"]["steps"], dict.fromkeys(HEADS, "positive"), list(HEADS))
-    gammas = {name: "gammas" if name in required else "any_gammas" for name in SPECS}
+    gammas = dict.fromkeys(SPECS, "gammas")
     fill(sweep["gammas"], gammas, required)
     trees = [name for one in SPECS.values() for name in one.titles if branched(name)]
     fill(sweep["trees"], dict.fromkeys((name.removesuffix(TREE) for name in trees), "tree_sizes"), [])
@@ -156,6 +156,8 @@ def _check_lookup(drafting: dict) -> None:
 
 
 def _check_gammas(config: dict) -> None:
+    if not methods(config):
+        refuse("sweep.gammas", config["sweep"]["gammas"], "a drafter must have a gamma, or sweep.trees a tree")
     largest = config["model"]["context"] - 1
     for drafter, gammas in config["sweep"]["gammas"].items():
         limit = DEPTHS.get(drafter, largest)
@@ -171,7 +173,7 @@ def _check_checks(config: dict) -> None:
     if not checks["prefix_short"] < checks["prefix_long"] <= context:
         allowed = f"must be more than checks.prefix_short {checks['prefix_short']} and at most model.context {context}"
         refuse("checks.prefix_long", checks["prefix_long"], allowed)
-    longest = max(gamma for gammas in config["sweep"]["gammas"].values() for gamma in gammas)
+    longest = max((gamma for gammas in config["sweep"]["gammas"].values() for gamma in gammas), default=0)
     room = context - checks["greedy_prompt"] - longest
     if room < 1:
         allowed = f"must leave room for a token and the largest gamma {longest} in model.context {context}"

@@ -35,3 +35,8 @@ def as_kind(x: Array, like: Array) -> Array:
 def to_host(x: Array) -> np.ndarray:
     """x as an array of NumPy; from a GPU it is copied, and the copy waited for."""
     return x if isinstance(x, np.ndarray) else x.cpu().numpy()
+
+
+def take(x: Array, rows: Sequence[int]) -> Array:
+    """These rows of x, along its first axis."""
+    return x[list(rows)] if isinstance(x, np.ndarray) else x.index_select(0, torch.tensor(rows, device=x.device))
