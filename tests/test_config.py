@@ -43,7 +43,7 @@ BAD = [
     ("sweep/stop/half_width", 1.5, ["sweep.stop.half_width", "1.5", "from 0"]),
     ("sweep/stop/blocks", 1, ["sweep.stop.blocks", "1", "at least 2"]),
     ("sweep/gammas/mtp", [2], ["sweep.gammas.mtp[0]", "2", "must be 1", "depth"]),
-    ("sweep/gammas/medusa", [1], ["sweep.gammas.medusa", "unknown key", "draft, ngram, mtp"]),
+    ("sweep/gammas/medusa", [1], ["sweep.gammas.medusa", "unknown key", "draft, draft_dynamic, mtp"]),
     ("sweep/gammas/mtp", MISSING, ["sweep.gammas.mtp", "missing"]),
     ("sweep/gammas/mtp2", [3], ["sweep.gammas.mtp2[0]", "3", "from 1 to 2", "the depth of mtp2 is 2"]),
     ("sweep/gammas/parallel", [1, 4], ["sweep.gammas.parallel[1]", "4", "from 1 to 3", "the depth of parallel is 3"]),
@@ -53,12 +53,12 @@ BAD = [
     ("sweep/trees/ngram", [8, 257], ["sweep.trees.ngram[1]", "257", "from 2 to 256"]),
     ("sweep/trees/ngram", [8, 8], ["sweep.trees.ngram", "twice"]),
     ("sweep/trees/eagle", 8, ["sweep.trees.eagle", "8", "numbers of nodes", "[] leaves the trees out"]),
-    ("sweep/trees/foo", [8], ["sweep.trees.foo", "unknown key", "draft, ngram, mtp"]),
+    ("sweep/trees/foo", [8], ["sweep.trees.foo", "unknown key", "draft, mtp, mtp_chained"]),
     ("sweep/trees/mtp2", [8], ["sweep.trees.mtp2", "unknown key", "medusa1_typical"]),  # its modules draft a chain
     ("sweep/trees", MISSING, ["sweep.trees", "missing"]),
     ("trees/texts", 0, ["trees.texts", "0", "from 1 to 1000000"]),
     ("trees/tokens", 1, ["trees.tokens", "1", "at least 2"]),
-    ("sweep/engines", ["recompute", "compiled"], ["sweep.engines", "must hold cached", "sweep.gammas.mtp2"]),
+    ("sweep/engines", ["recompute", "compiled"], ["sweep.engines", "must hold cached", "sweep.trees.ngram"]),
     ("sweep/engines", ["turbo"], ["sweep.engines[0]", "turbo", "recompute, cached"]),
     ("sweep/engines", [], ["sweep.engines", "must not be empty"]),
     ("sweep/engines", ["cached", "cached"], ["sweep.engines", "twice"]),
@@ -160,7 +160,6 @@ def test_something_must_propose():
 
 def test_without_the_engine_of_trees_they_are_to_be_left_out():
     config = edited("sweep/engines", ["recompute"])
-    config["sweep"]["gammas"] |= {name: [] for name in (*drafters.HEADS, "mtp_chained")}
     with pytest.raises(
         UserError, match=r"must hold cached, the engine of sweep\.trees\.ngram \(\[\] leaves that out\)"
     ):

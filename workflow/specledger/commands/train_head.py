@@ -27,7 +27,7 @@ def add_arguments(parser) -> None:
 
 
 def run(options, log) -> None:
-    settings = json.loads(options.settings)
+    settings, options.begins_with = json.loads(options.settings), SPECS[options.head].begins_with
     device = prepare(settings["device"], settings["threads"])
     corpus = Corpus.load(options.text, read_json(options.record))
     training, subject = TrainingSettings(**settings["training"]), _begin(options, settings)

@@ -164,13 +164,13 @@ class NGramProposer(Proposer):
         self.contexts = [tuple(tokens[max(0, len(tokens) - self.reach) :])]  # after the text, and after each node
         return self._row(self.contexts[0])
 
-    def expand(self, parents: Sequence[int], tokens: Sequence[int]) -> list[np.ndarray]:
+    def expand(self, parents: Sequence[int], tokens: Sequence[int]) -> np.ndarray:
         found = []
         for parent, token in zip(parents, tokens, strict=True):
             context = (*self.contexts[parent + 1], token)
             self.contexts.append(context[max(0, len(context) - self.reach) :])
             found.append(self._row(self.contexts[-1]))
-        return found
+        return np.stack(found)
 
     def _row(self, context: tuple[int, ...]) -> np.ndarray:
         """q [V] after a context."""

@@ -12,7 +12,7 @@ from specledger.drafters.ngram import NGram
 from specledger.drafters.registry import drafters_of, load_head
 from specledger.foundation.drafters import CHOOSERS, TYPICAL, base_of
 from specledger.foundation.records import read_rows
-from specledger.models.llama import Llama
+from specledger.models.llama import Llama, fuse
 from specledger.models.storage import load_model
 from specledger.theory.trees import Tree
 
@@ -77,6 +77,7 @@ def load_cast(
         drafting=drafting,
         heads=trained,
     )
+    fuse(target, parts.mtp, parts.draft, *(one for head, own in trained.values() for one in (head, own)))
     found = Cast(target=target, drafters=drafters_of(parts))
     return found if shapes is None else with_trees(found, shapes)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import yaml
 from jsonschema import Draft202012Validator
 
-from specledger.foundation.drafters import DEPTHS, EAGER, HEADS, SPECS, TREE, branched, goes_on_from_caches, methods
+from specledger.foundation.drafters import DEPTHS, EAGER, HEADS, SPECS, TREE, branched, methods
 from specledger.foundation.errors import UserError
 
 SCHEMA = Path(__file__).resolve().parents[2] / "schemas" / "config.schema.yaml"
@@ -144,10 +144,9 @@ def _check_engines(sweep: dict) -> None:
     engines = sweep["engines"]
     if not set(engines) & set(EAGER):
         refuse("sweep.engines", engines, f"must hold {' or '.join(EAGER)}, which the checks are made with")
-    heads = [f"sweep.gammas.{name}" for name, found in sweep["gammas"].items() if found and goes_on_from_caches(name)]
     trees = [f"sweep.trees.{name}" for name, found in sweep["trees"].items() if found]
-    if "cached" not in engines and (heads or trees):
-        refuse("sweep.engines", engines, f"must hold cached, the engine of {(heads + trees)[0]} ([] leaves that out)")
+    if "cached" not in engines and trees:
+        refuse("sweep.engines", engines, f"must hold cached, the engine of {trees[0]} ([] leaves that out)")
 
 
 def _check_lookup(drafting: dict) -> None:

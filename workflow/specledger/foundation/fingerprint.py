@@ -129,13 +129,13 @@ def _in_every_module(names: set[str]) -> list[tuple[str, str]]:
     return [(f"{DRAFTERS}.{path.stem}", name) for path in paths for name in names & set(_parsed(path).definitions)]
 
 
-def _specs(shown: bool) -> str:
-    """What is declared of the drafters; without what is only shown, unless `shown`."""
+def _specs(shown: bool, trained: bool) -> str:
+    """What is declared of the drafters, or of the trained ones alone; without what is only shown, unless `shown`."""
     found = []
     for path in sorted((PACKAGE / "drafters").glob("*.py")):
         node = _parsed(path).definitions.get("SPECS")
         for call in ast.walk(node) if node is not None else ():
-            if isinstance(call, ast.Call):
+            if isinstance(call, ast.Call) and (not trained or any(one.arg == "trained" for one in call.keywords)):
                 found.append([ast.dump(one) for one in call.keywords if shown or one.arg not in SHOWN])
     return repr(found)
 
@@ -150,7 +150,8 @@ def code_hash(stage: str, extra: tuple[Path, ...] = ()) -> str:
             dumps = [ast.dump(parsed.definitions[one]) for one in sorted((wanted or set()) & set(parsed.definitions))]
             digest.update(f"{name}\0{parsed.dump if wanted is None else dumps}\0".encode())
     if f"{PACKAGE.name}.foundation.drafters" in modules:
-        digest.update(_specs(shown=any(name.startswith(f"{PACKAGE.name}.reporting") for name in modules)).encode())
+        shown = any(name.startswith(f"{PACKAGE.name}.reporting") for name in modules)
+        digest.update(_specs(shown=shown, trained=stage == "train-head").encode())
     for path in sorted(extra):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]

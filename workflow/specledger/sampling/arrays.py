@@ -33,7 +33,7 @@ def at_symbol(array: Array, tokens: Array) -> Array:
     """Of each row [..., V] the number at its token [...]."""
     if isinstance(array, torch.Tensor):
         return array.gather(-1, tokens[..., None])[..., 0]
-    rows = array.reshape(-1, array.shape[-1])
+    rows = array.reshape(tokens.size, array.shape[-1])
     return rows[np.arange(len(rows)), tokens.reshape(-1)].reshape(tokens.shape)
 
 

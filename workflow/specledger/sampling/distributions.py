@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from specledger.sampling.arrays import Array, doubles, namespace, top
-from specledger.sampling.warpers import WARPERS, Warper
+from specledger.sampling.warpers import WARPERS
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -108,13 +108,18 @@ def verify(
 def difference(target_probs: Array, draft_probs: Array) -> Array:
     """p - q [..., V], right where both are nearly certain.
 
-    At the likeliest symbol of p it is the sum of q - p over all others, which is the same since both sum to 1: where
-    p and q give nearly 1 to the same symbol, both round to 1 and their difference is lost, while what the others differ
-    by is known to the last bit. Where one symbol's difference is negative, another's is positive, whatever the rounding.
+    At the likeliest symbol of p it is the sum of q - p over all others, which is the same since both sum to 1. Where p
+    and q give nearly 1 to one symbol, both round to 1 and their difference is lost, while what the others differ by is
+    known to the last bit. Where one symbol's difference is negative another's is positive, however they are rounded.
     """
     likeliest = target_probs.argmax(-1)
     others = with_symbol(target_probs - draft_probs, likeliest, 0.0)
     return with_symbol(others, likeliest, -others.sum(-1))
+
+
+def residual(target_probs: np.ndarray, draft_probs: np.ndarray) -> np.ndarray:
+    """max(0, p - q) [..., V], not normalised; positive somewhere wherever p and q differ."""
+    return np.maximum(difference(target_probs, draft_probs), 0.0)
 
 
 def check_rows(probs: np.ndarray, name: str) -> None:
