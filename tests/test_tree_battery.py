@@ -20,15 +20,15 @@ from specledger.experiments.one_round import (
     Rows,
     acceptance_of_any,
     decide_rounds,
+    declared_rows,
     powers,
     round_law,
-    without_drawn,
 )
 from specledger.experiments.remembered import Remembered
 from specledger.experiments.sequences import ngram_test
 from specledger.experiments.wrong_branches import wrong_branches
 from specledger.experiments.wrong_siblings import leaving, right_rest, wrong_siblings
-from specledger.sampling.siblings import draw_siblings, rows_of
+from specledger.sampling.siblings import draw_siblings
 from specledger.sampling.uniforms import Uniforms
 from specledger.sampling.verify import verify
 from specledger.theory.trees import Tree
@@ -94,9 +94,8 @@ def test_the_walk_of_the_battery_with_the_right_rest_is_the_rule():
     rng = np.random.default_rng(3)
     N, tree = 2000, Tree.of((-1, -1))
     p_NGV, q_NV = rng.dirichlet(np.ones(V), size=(N, 3)), rng.dirichlet(np.ones(V), size=N)
-    tokens_NG = np.array([draw_siblings(np.cumsum(q_V).tolist(), rng.random(2).tolist()) for q_V in q_NV])
-    q_NGV = np.stack([rows_of(tree, np.tile(q_NV[n], (2, 1)), tokens_NG[n]) for n in range(N)])
-    given = (p_NGV, q_NGV, tokens_NG, rng.random((N, 2)), rng.random(N))
+    drawn = draw_siblings(q_NV, rng.random((N, 2)))
+    given = (p_NGV, drawn.rows, drawn.tokens, rng.random((N, 2)), rng.random(N))
     expected, found = verify(*given, tree), leaving(right_rest)(*given)
     assert (found.last_N == expected.last_N).all() and (found.token_N == expected.token_N).all()
     assert set(expected.last_N) == {-1, 0, 1}
@@ -109,8 +108,7 @@ def test_acceptance_of_any_is_that_of_the_rule():
     rejected = 0.0
     for tokens in itertools.permutations(range(4), 3):
         weight, left = 1.0, p
-        for k, token in enumerate(tokens):
-            row = without_drawn(q, np.array([tokens[:k]], dtype=np.int64))[0]
+        for row, token in zip(declared_rows(q, np.array([tokens]))[0], tokens, strict=True):
             weight *= row[token] * max(0.0, 1 - left[token] / row[token])
             if weight == 0.0:
                 break
@@ -120,7 +118,16 @@ def test_acceptance_of_any_is_that_of_the_rule():
     assert acceptance_of_any(p, q, 3) == pytest.approx(1 - rejected, abs=1e-12)
     assert acceptance_of_any(p, q, 1) == pytest.approx(np.minimum(p, q).sum(), abs=1e-15)
     with pytest.raises(ValueError, match="q must have more than 1 symbols, got 1"):
-        without_drawn(np.array([1.0, 0.0]), np.array([[0]]))
+        declared_rows(np.array([1.0, 0.0]), np.array([[0, 1]]))
+
+
+def test_rows_that_are_declared_are_those_that_draw():
+    """To the bit: what an honest draft of the battery declares is what `draw_siblings` drew its siblings from."""
+    rng = np.random.default_rng(5)
+    for concentration in (1.0, 0.02):
+        q = rng.dirichlet(np.full(6, concentration)) + 1e-300
+        drawn = draw_siblings(np.tile(q, (50, 1)), rng.random((50, 3)))
+        assert (declared_rows(q, drawn.tokens) == drawn.rows).all()
 
 
 def test_the_battery_catches_what_its_power_says():
