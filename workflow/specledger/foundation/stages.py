@@ -26,6 +26,11 @@ def _plain(value):
     return value
 
 
+def _set(sampling: dict) -> dict:
+    """What is set of a sampling: an option more, at its default in every configuration there is, changes nothing."""
+    return {name: value for name, value in sampling.items() if value is not None}
+
+
 def _cast_of(config: dict) -> dict:
     """Drafters that are followed along a text, and with their gammas those that decode texts of their own."""
     gammas = methods(config)
@@ -56,7 +61,7 @@ MEASURING = ("trees", "checks", "acceptance", "sequences", "controls", "sweep")
 
 def _measured_by(config: dict, stage: str) -> dict:
     """What a stage that plays with the models of a seed depends on."""
-    sweep, sampling = config["sweep"], {"sampling": config["sampling"]}
+    sweep, sampling = config["sweep"], {"sampling": _set(config["sampling"])}
     shared = {"prompt": config["corpus"]["prompt"], "device": config["device"], "threads": config["threads"]}
     drafting, eager = {"drafting": config["drafting"]}, [name for name in sweep["engines"] if name in EAGER]
     match stage:
@@ -69,7 +74,8 @@ def _measured_by(config: dict, stage: str) -> dict:
         case "sequences":
             # In a few tokens lookup finds nothing; typical acceptance is lossy by design.
             drafters = [name for name in sorted(methods(config)) if name != "lookup" and not name.endswith(TYPICAL)]
-            slice_ = {**config["sequences"], "engines": eager, "drafters": drafters, **drafting}
+            samplings = {"samplings": [_set(sampling) for sampling in config["sequences"]["samplings"]]}
+            slice_ = {**config["sequences"], **samplings, "engines": eager, "drafters": drafters, **drafting}
         case "controls":
             slice_ = {**config["controls"], "gamma": config["sequences"]["gamma"]}
         case "sweep":
