@@ -6,25 +6,24 @@ Most cases run its steps as they are, uncompiled, since compiling takes seconds;
 import numpy as np
 import pytest
 import torch
-from small import drafters_of, sizes, tiny_llama
-from specledger.decoding import steps
+from small import drafters_of, lookup_drafter, model_drafter, sizes, tiny_llama
+from specledger.decoding import steps, tensors
 from specledger.decoding.compiled import CompiledEngine
-from specledger.decoding.counted import LookupDrafter
-from specledger.decoding.drafters import DraftModel
 from specledger.decoding.engines import engine
 from specledger.decoding.loops import autoregressive, speculative
 from specledger.models.ring import Ring
-from specledger.sampling.distributions import GREEDY, Sampling
+from specledger.sampling.distributions import GREEDY, Sampling, distribution, draw
 from specledger.sampling.uniforms import Uniforms
+from specledger.sampling.verify import verify
 from torch._inductor import cpp_builder
 from torch._inductor.exc import InvalidCxxCompiler
 
 CONFIG = sizes(vocabulary=7, context=16)
 TARGET = tiny_llama(CONFIG, seed=11)
 DRAFTERS = drafters_of(TARGET)
-DRAFTERS["draft_dynamic"] = DraftModel(model=DRAFTERS["draft"].model, name="draft_dynamic", threshold=0.3)
-DRAFTERS["lookup"] = LookupDrafter(vocabulary=7, longest=4, shortest=1)
-DRAFTERS["perfect"] = DraftModel(model=TARGET, name="perfect")
+DRAFTERS["draft_dynamic"] = model_drafter(DRAFTERS["draft"].parts[0], name="draft_dynamic", threshold=0.3)
+DRAFTERS["lookup"] = lookup_drafter(7, longest=4, shortest=1)
+DRAFTERS["perfect"] = model_drafter(TARGET, name="perfect")
 SAMPLINGS = [
     Sampling(), GREEDY, Sampling(temperature=0.7), Sampling(top_k=3), Sampling(top_p=0.8), Sampling(top_k=4, top_p=0.9),
 ]  # fmt: skip
@@ -119,6 +118,48 @@ def test_a_mass_that_is_none_is_refused(as_they_are):
     ):
         with pytest.raises(ValueError, match="target_probs after 2 tokens must be a distribution, got a mass of nan"):
             decoded()
+
+
+def logits_of(rng, *shape):
+    return rng.normal(scale=2.0, size=shape).round(1)  # rounded, so that ties occur
+
+
+@pytest.mark.parametrize("sampling", SAMPLINGS, ids=str)
+def test_distributions_are_the_references(sampling):
+    logits = logits_of(np.random.default_rng(3), 200, 9)
+    found = tensors.distribution(torch.from_numpy(logits), sampling).numpy()
+    assert np.abs(found - distribution(logits, sampling)).max() < 1e-15
+
+
+def test_draws_are_the_references():
+    rng = np.random.default_rng(4)
+    for _ in range(300):
+        weights_V = rng.dirichlet(np.ones(6)) * (rng.random(6) < 0.6)
+        if not weights_V.any():
+            continue
+        uniform = float(rng.choice([0.0, rng.random(), np.nextafter(1.0, 0.0)]))
+        token, total = tensors.draw(torch.from_numpy(weights_V), torch.tensor(uniform, dtype=torch.float64))
+        assert int(token) == int(draw(weights_V, np.array(uniform)))
+        assert float(total) == pytest.approx(weights_V.sum())
+
+
+@pytest.mark.parametrize("sampling", SAMPLINGS, ids=str)
+@pytest.mark.parametrize("drafted", [0, 1, 3])
+def test_verdicts_are_the_references(sampling, drafted):
+    """Random rounds with three places, of which `drafted` are used; a third of them full accepts."""
+    rng, lengths, G = np.random.default_rng(5), set(), 3
+    for _ in range(200):
+        p_GV = distribution(logits_of(rng, G + 1, 6), sampling)
+        q_GV = distribution(logits_of(rng, G, 6), sampling) if rng.random() < 0.7 else p_GV[:G].copy()
+        tokens_G, uniforms = draw(q_GV, rng.random(G)), rng.random(G + 1)
+        n = drafted
+        expected = verify(p_GV[None, : n + 1], q_GV[None, :n], tokens_G[None, :n], uniforms[None, :n], uniforms[G:])
+        held = [torch.from_numpy(np.ascontiguousarray(x)) for x in (p_GV, q_GV, tokens_G)]
+        found = tensors.judge(*held, torch.tensor(n), torch.from_numpy(uniforms[:G]), torch.tensor(uniforms[G]))
+        assert (int(found.accept_len), int(found.token)) == (int(expected.accept_len_N[0]), int(expected.token_N[0]))
+        assert found.accept_probs_G[:n].numpy() == pytest.approx(expected.accept_probs_NG[0], abs=1e-15)
+        lengths.add(int(found.accept_len))
+    assert lengths == set(range(drafted + 1))
 
 
 def test_what_lies_behind_the_beginning_is_out_of_sight():
