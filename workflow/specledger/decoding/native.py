@@ -386,7 +386,7 @@ class NativeRules(Rules):
         tree: Tree,
     ) -> Found:
         G, V = draft_probs_GV.shape
-        if V != target_probs_TV.shape[1]:
+        if target_probs_TV.shape[1] != V:
             raise ValueError(f"target_probs and draft_probs must be of one vocabulary, got {len(target_probs_TV[0])} and {V} symbols")
         tokens_G, accept_probs_G = np.array(tokens, dtype=np.int64), np.empty(G)
         found = np.empty(2, dtype=np.int64)

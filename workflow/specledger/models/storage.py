@@ -70,13 +70,17 @@ def save_model(folder: Path, model: Llama, mtp: torch.nn.Module | None = None) -
 
 
 def load_tensors(path: Path) -> dict:
-    """Tensors by name; UserError for a file that is missing or damaged."""
+    """Tensors by name; UserError for a file that is missing or damaged, or that holds what is not a number."""
     try:
-        return load_file(path)
+        tensors = load_file(path)
     except FileNotFoundError:
         raise UserError(f"{path}: missing; run snakemake again, it makes what is missing") from None
     except SafetensorError as error:
         raise UserError(f"{path}: damaged ({error}); delete it and run snakemake again") from None
+    for name, tensor in tensors.items():
+        if not tensor.isfinite().all():
+            raise UserError(f"{path}: {name} holds NaN or infinity; delete the file and run snakemake again")
+    return tensors
 
 
 def under(prefix: str, tensors: dict) -> dict:

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from specledger.foundation.errors import UserError
+from specledger.sampling.distributions import SETTINGS
 
 TEXT = frozenset(
     "claim title source published unit rule interval verdict why engine context_rule drafter model precision "
@@ -42,7 +43,7 @@ REQUIRED: Mapping[str, str] = MappingProxyType(
         "contexts": "drafter contexts tested draws seeds fisher_p sum_chi2 sum_df sum_p holm_rejected bh_rejected ks_p "
         "below_05 below_05_lo below_05_hi plausible_share",
         "p_values": "drafter bin_lo bin_hi count expected",
-        "sequences": "engine drafter gamma temperature top_k top_p test texts tokens seeds statistic df p_value "
+        "sequences": f"engine drafter gamma {' '.join(SETTINGS)} test texts tokens seeds statistic df p_value "
         "least_p holm_p",
         "controls": "rule source kind drafter gamma temperature n caught_by p_value power expected_caught caught tests",
         "false_alarms": "test repeats n level rejected rate lo hi inside",
