@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 from pathlib import Path
 
 import yaml
@@ -83,7 +84,7 @@ def _yaml_hint(value, wanted: str | list) -> str:
         return f"; YAML reads {value} as text, write it with a point, as in 1.0e-5"
     if "string" in wanted and not isinstance(value, dict | list | None):
         what = {bool: "true or false", int: "a number", float: "a number"}.get(type(value), "a date")
-        return f"; YAML reads that as {what}, write it in quotes"
+        return f"; YAML reads that as {what}, write it in quotes, in a file"
     return ""
 
 
@@ -140,6 +141,27 @@ def validate(config: dict) -> None:
     _check_lookup(config["drafting"])
     _check_checks(config)
     _check_sequences(config)
+
+
+def asked_of_text(config: dict) -> dict:
+    """What the text must be long and plain enough for, as `corpus.text.check_fits` takes it."""
+    return {
+        "context": config["model"]["context"],
+        "validation_fraction": config["corpus"]["validation_fraction"],
+        "prompt": config["corpus"]["prompt"],
+        "positions": config["acceptance"]["positions"] + 1,
+        "order": config["ngram"]["order"],
+    }
+
+
+def check_place(folder: Path) -> None:
+    """UserError where no result can be written into `folder`, which need not be there yet."""
+    there = next(path for path in (folder.absolute(), *folder.absolute().parents) if os.path.lexists(path))
+    if not there.is_dir():
+        what = "a link to nothing" if there.is_symlink() and not there.exists() else "a file"
+        raise UserError(f"{there}: is {what}, and results go into a folder of that name; move it away")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise UserError(f"{there}: not writable; run in a folder of yours, or with snakemake --directory FOLDER")
 
 
 def _check_finite(value, path=()) -> None:
