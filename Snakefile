@@ -26,8 +26,11 @@ include: "workflow/rules/targets.smk"
 rule all:
     default_target: True
     input:
-        REPORT / "index.html",
-        REPORT / "report.pdf",
+        rules.page.output,
+        rules.paper.output,
+        rules.tables.output,
+        rules.figures.output,
+        CERTIFICATES,
 
 
 onstart:

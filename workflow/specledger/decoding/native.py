@@ -386,8 +386,10 @@ class NativeRules(Rules):
         tree: Tree,
     ) -> Found:
         G, V = draft_probs_GV.shape
-        if target_probs_TV.shape[1] != V:
-            raise ValueError(f"target_probs and draft_probs must be of one vocabulary, got {len(target_probs_TV[0])} and {V} symbols")
+        if V != target_probs_TV.shape[1]:
+            raise ValueError(
+                f"target_probs and draft_probs must be of one vocabulary, got {len(target_probs_TV[0])} and {V} symbols"
+            )
         tokens_G, accept_probs_G = np.array(tokens, dtype=np.int64), np.empty(G)
         found = np.empty(2, dtype=np.int64)
         mass = self.run_accept(
@@ -395,7 +397,9 @@ class NativeRules(Rules):
             address(accept_uniforms_G), extra_uniform, address(found), address(accept_probs_G),
         )  # fmt: skip
         if not 0.0 < mass < np.inf:
-            raise ValueError(f"draft_probs must give every draft token a probability, got {tokens} and a mass of {mass}")
+            raise ValueError(
+                f"draft_probs must give every draft token a probability, got {tokens} and a mass of {mass}"
+            )
         last, token = found.tolist()
         return Found(last, token, accept_probs_G)
 
