@@ -3,7 +3,6 @@
 import argparse
 import importlib
 import json
-import sys
 import traceback
 from pathlib import Path
 
@@ -72,13 +71,10 @@ def main(arguments: list[str]) -> int:
                 check_seen(gpu)
             options.run(options, log)
     except KeyboardInterrupt:
-        log.write(traceback.format_exc())
-        print(f"specledger {options.stage}: interrupted", file=sys.stderr)
+        log.tell(f"specledger {options.stage}: interrupted", traceback.format_exc())
         return 130
     except Exception as error:
-        log.write(traceback.format_exc())
-        said = one_line(error, options.log, options.stage, device)
-        print(f"specledger {options.stage}: {said}", file=sys.stderr, flush=True)
+        log.tell(f"specledger {options.stage}: {one_line(error, options.log, options.stage, device)}", traceback.format_exc())
         return 1
     return 0
 

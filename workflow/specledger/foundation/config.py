@@ -216,8 +216,8 @@ def _check_lookup(drafting: dict) -> None:
 
 
 def _check_gammas(config: dict) -> None:
-    if not methods(config):
-        refuse("sweep.gammas", config["sweep"]["gammas"], "a drafter must have a gamma, or sweep.trees a tree")
+    if not any(config["sweep"]["gammas"].values()):
+        refuse("sweep.gammas", config["sweep"]["gammas"], "at least one drafter must have a gamma")
     largest = config["model"]["context"] - 1
     for drafter, gammas in config["sweep"]["gammas"].items():
         limit = DEPTHS.get(drafter, largest)

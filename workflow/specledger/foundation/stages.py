@@ -37,7 +37,8 @@ def _cast_of(config: dict) -> dict:
     gammas = methods(config)
     apart = {name: choices for name, choices in gammas.items() if name not in SPEAKING}
     heads = sorted(name for name in apart if name not in CHOOSERS and not branched(name))
-    return {"drafters": sorted(set(gammas) - set(apart)), "choosers": apart, "heads": heads} | {
+    # The rule is drawn at real positions whatever decodes: with the draft model, where no other drafter says its q.
+    return {"drafters": sorted(set(gammas) - set(apart)) or ["draft"], "choosers": apart, "heads": heads} | {
         "drafting": config["drafting"]
     }
 
@@ -77,7 +78,7 @@ def _measured_by(config: dict, stage: str) -> dict:
             asked = [name for name in sorted(methods(config)) if not name.endswith(TYPICAL)]
             drafters = [name for name in asked if not SPECS[base_of(name)].searches]
             samplings = {"samplings": [_set(sampling) for sampling in config["sequences"]["samplings"]]}
-            slice_ = {**config["sequences"], **samplings, "engines": engines, "drafters": drafters, **drafting}
+            slice_ = {**config["sequences"], **samplings, "engines": engines, "drafters": drafters or ["draft"], **drafting}
         case "controls":
             slice_ = {**config["controls"], "gamma": config["sequences"]["gamma"]}
         case "sweep":
