@@ -16,7 +16,7 @@ GROUPS = [
     {"corpus", "models"},
     {"sampling"},
     {"decoding"},
-    {"training", "experiments"},
+    {"training", "experiments", "audit"},
     {"analysis"},
     {"reporting"},
     {"commands"},
