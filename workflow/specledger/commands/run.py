@@ -27,6 +27,11 @@ STAGES = (
     "figures",
     "page",
     "paper",
+    "audit-environment",
+    "audit-gguf",
+    "audit-exact",
+    "audit-row",
+    "audit-table",
 )
 COMPUTING = frozenset(
     {"train", "train-head", "trees", "checks", "acceptance", "sequences", "controls", "sweep"}

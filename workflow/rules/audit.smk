@@ -1,0 +1,155 @@
+# Other people's decoders, and ours among them, held against the exact distribution of our own models.
+from specledger.audit import matrix, systems
+
+AUDIT = config.get("audit")
+AUDITED = RESULTS / "audit"
+ENVIRONMENTS = Path(os.environ.get("SPECLEDGER_ENVIRONMENTS") or ".environments")
+try:
+    ROWS = {(row.system, row.mode): row for row in matrix.rows_of(AUDIT)} if AUDIT else {}
+except UserError as error:
+    sys.exit(f"specledger: {error}")
+TREES_OF_ROWS = {row.tree(AUDIT): row for row in ROWS.values() if not row.own_vocabulary}
+
+
+def environment_of(system):
+    """The record of a system's environment; none for ours."""
+    return [] if systems.adapter(system).REQUIREMENTS is None else [ENVIRONMENTS / system / "installed.json"]
+
+
+def adapters(system):
+    """The files that a system's worker runs, of which no import tells."""
+    folder = Path(systems.__file__).parent
+    beside = [folder / "gguf_export.py"] if system == "llama.cpp" else []
+    return (folder / "worker.py", Path(systems.adapter(system).__file__), *beside)
+
+
+def tree_of_row(wildcards):
+    row = ROWS[wildcards.system, wildcards.mode]
+    return [] if row.own_vocabulary else AUDITED / "exact" / f"{row.tree(AUDIT)}.pickle"
+
+
+def served(model, wildcards):
+    """The model as the system of a row opens it: a file for llama.cpp, the folder's files for everybody else."""
+    if systems.adapter(wildcards.system).MODEL == "gguf":
+        return AUDITED / "gguf" / f"{model}-{SEEDS[0]}.gguf"
+    return [str(path).format(seed=SEEDS[0]) for path in model_files(model)]
+
+
+def audit_settings(**slice_):
+    """What a stage of the audit depends on besides its files, as one string."""
+    shared = {"start": config["corpus"]["prompt"], "threads": config["threads"]}
+    return json.dumps({**shared, **slice_}, sort_keys=True, ensure_ascii=False)
+
+
+def row_settings(wildcards):
+    row = ROWS[wildcards.system, wildcards.mode]
+    return audit_settings(
+        row={key: value for key, value in vars(row).items() if key != "settings"},
+        sampling=row.sampling(AUDIT).named(),
+        context=config["model"]["context"],
+        family=matrix.family_of(ROWS),
+        **{key: AUDIT[key] for key in ("texts", "level", "time_limit_s")},
+    )
+
+
+def tree_settings(wildcards):
+    row = TREES_OF_ROWS[wildcards.tree]
+    return audit_settings(prompt=row.prompt, sampling={**row.sampling(AUDIT).named(), "seed": 0}, order=row.order)
+
+
+rule audit_environment:
+    input:
+        requirements=lambda wildcards: Path(workflow.basedir)
+        / "workflow"
+        / "envs"
+        / systems.adapter(wildcards.system).REQUIREMENTS,
+    output:
+        ENVIRONMENTS / "{system}" / "installed.json",
+    log:
+        LOGS / "audit" / "environment-{system}.log",
+    conda:
+        ENVIRONMENT
+    shell:
+        "python -m specledger audit-environment --log {log:q} --system {wildcards.system:q}"
+        " --requirements {input.requirements:q} --output {output:q}"
+
+
+rule audit_gguf:
+    input:
+        model=lambda wildcards: [str(path) for path in model_files(wildcards.model)],
+        environment=ENVIRONMENTS / "llama.cpp" / "installed.json",
+    output:
+        AUDITED / "gguf" / "{model}-{seed}.gguf",
+    log:
+        LOGS / "audit" / "gguf-{model}-{seed}.log",
+    conda:
+        ENVIRONMENT
+    params:
+        settings=audit_settings(),
+        code=code_hash("audit-gguf", adapters("llama.cpp")),
+    shell:
+        "python -m specledger audit-gguf --settings {params.settings:q} --code {params.code} --log {log:q}"
+        " --model {input.model:q} --environment {input.environment:q} --output {output:q}"
+
+
+rule audit_exact:
+    input:
+        text=rules.corpus.output.text,
+        record=rules.corpus.output.record,
+        target=[str(path).format(seed=SEEDS[0]) for path in model_files("mtp")],
+        draft=[str(path).format(seed=SEEDS[0]) for path in model_files("draft")],
+    output:
+        AUDITED / "exact" / "{tree}.pickle",
+    log:
+        LOGS / "audit" / "exact-{tree}.log",
+    conda:
+        ENVIRONMENT
+    params:
+        settings=tree_settings,
+        code=code_hash("audit-exact"),
+    shell:
+        "python -m specledger audit-exact --settings {params.settings:q} --code {params.code} --log {log:q}"
+        " --text {input.text:q} --record {input.record:q} --target {input.target:q} --draft {input.draft:q}"
+        " --output {output:q}"
+
+
+rule audit_row:
+    input:
+        text=rules.corpus.output.text,
+        record=rules.corpus.output.record,
+        target=lambda wildcards: served("mtp", wildcards),
+        draft=lambda wildcards: served("draft", wildcards),
+        environment=lambda wildcards: environment_of(wildcards.system),
+        tree=tree_of_row,
+    output:
+        AUDITED / "rows" / "{system}" / "{mode}.json",
+    log:
+        LOGS / "audit" / "{system}" / "{mode}.log",
+    benchmark:
+        BENCHMARKS / "audit" / "{system}" / "{mode}.tsv"
+    conda:
+        ENVIRONMENT
+    params:
+        settings=row_settings,
+        code=lambda wildcards: code_hash("audit-row", adapters(wildcards.system)),
+    shell:
+        "python -m specledger audit-row --settings {params.settings:q} --code {params.code} --log {log:q}"
+        " --text {input.text:q} --record {input.record:q} --target {input.target:q} --draft {input.draft:q}"
+        " --environment {input.environment:q} --tree {input.tree:q} --output {output:q}"
+
+
+rule audit_table:
+    input:
+        rows=[AUDITED / "rows" / system / f"{mode}.json" for system, mode in ROWS],
+    output:
+        table=AUDITED / "audit.csv",
+    log:
+        LOGS / "audit" / "table.log",
+    conda:
+        ENVIRONMENT
+    params:
+        settings=json.dumps({"level": AUDIT and AUDIT["level"]}),
+        code=code_hash("audit-table"),
+    shell:
+        "python -m specledger audit-table --settings {params.settings:q} --code {params.code} --log {log:q}"
+        " --rows {input.rows:q} --output {output.table:q}"
