@@ -17,8 +17,7 @@ class Row:
     """One mode of one system, sampled after one prompt.
 
     prompt: `start`, the configuration's, or `long`; draft: whether the draft model proposes, so that the score test
-    means something; own_vocabulary: of a target that the system brings itself, and whose logits it is asked for; 0 where
-    ours is the target.
+    means something; own_vocabulary: of a target that the system brings itself and whose logits it is asked for, or 0.
     """
 
     system: str

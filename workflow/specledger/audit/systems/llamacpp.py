@@ -5,6 +5,7 @@ The lower half runs in llama.cpp's environment, where specledger isn't installed
 
 import http.client
 import json
+import random
 from urllib.parse import urlsplit
 
 NAME = "llama.cpp"
@@ -63,11 +64,9 @@ class System:
         return json.loads(text)
 
     def sample(self, prompt: list[int], count: int, settings: dict):
-        from worker import Stopwatch
-
-        watch, asked = Stopwatch(), request(prompt, settings)
+        asked, draw = request(prompt, settings), random.Random(settings["seed"])
         for first in range(0, count, 250):
-            found = [self.ask(**asked, seed=settings["seed"] + i) for i in range(first, min(first + 250, count))]
+            found = [self.ask(**asked, seed=draw.getrandbits(31)) for _ in range(first, min(first + 250, count))]
             times = [text["timings"] for text in found]
             accepted = sum(time.get("draft_n_accepted", 0) for time in times)
             yield {
@@ -76,7 +75,6 @@ class System:
                 "drafted": sum(time.get("draft_n", 0) for time in times),
                 # A forward pass of the target yields the draft tokens that it accepts and one more.
                 "forwards": sum(len(text["tokens"]) for text in found) - accepted,
-                **watch.lap(),
             }
 
     def logits(self, prefixes: list[list[int]]) -> list[list[float]]:

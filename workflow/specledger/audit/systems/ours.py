@@ -51,13 +51,12 @@ class System:
         self.speculates = kind is not None
 
     def sample(self, prompt: list[int], count: int, settings: dict):
-        from specledger.audit.systems.worker import Stopwatch
         from specledger.sampling.distributions import Sampling
         from specledger.sampling.uniforms import Uniforms
 
         sampling = Sampling(**{name: settings[name] for name in ("temperature", "top_k", "top_p")})
         shared = {"engine": self.engine, "sampling": sampling, "count": settings["tokens"], "clocked": False}
-        shared["uniforms"], watch = Uniforms("audit", settings["seed"]), Stopwatch()
+        shared["uniforms"] = Uniforms("audit", settings["seed"])
         for first in range(0, count, 250):
             n = min(250, count - first)
             if self.speculates:
@@ -73,7 +72,6 @@ class System:
                 "forwards": len(rounds),
                 "accepted": sum(done.accept_len for done in rounds),
                 "drafted": sum(done.drafted for done in rounds),
-                **watch.lap(),
             }
 
 

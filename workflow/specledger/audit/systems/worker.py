@@ -18,14 +18,15 @@ import time
 import traceback
 import urllib.error
 import urllib.request
+from pathlib import Path
 
-HERE = os.path.dirname(os.path.abspath(__file__))
+HERE = Path(__file__).resolve().parent
 
 
 def serve(opener) -> None:
     """Answer requests until there are no more. `opener(**arguments)` opens a system; see `answer`."""
     # A library's module must not be taken for one of the adapters beside this file.
-    sys.path[:] = [path for path in sys.path if os.path.abspath(path or ".") != HERE]
+    sys.path[:] = [path for path in sys.path if Path(path).resolve() != HERE]
     out = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # what libraries print belongs into the log
     requests = queue.Queue()
@@ -47,15 +48,16 @@ def serve(opener) -> None:
 def answer(opened, request: dict):
     """What goes back to a request, one line each; the last says `done`.
 
-    open: the system's version. sample: parts {ids, seconds, cpu_seconds, accepted, drafted, forwards} of the texts, of
-    which the system may tell the last three or not. logits: a row of logits after each of the prefixes.
+    open: the system's version. sample: parts {ids, accepted, drafted, forwards} of the texts, of which the system may
+    tell the last three or not, with the time that each part took. logits: a row of logits after each of the prefixes.
     """
     match request["op"]:
         case "open":
             yield {"done": True, "version": opened.version}
         case "sample":
+            watch = Stopwatch()
             for part in opened.sample(request["prompt"], request["count"], request["settings"]):
-                yield part
+                yield {**part, **watch.lap()}
             yield {"done": True}
         case "logits":
             yield {"done": True, "logits": opened.logits(request["prefixes"])}
@@ -90,8 +92,7 @@ class Stopwatch:
 def cpu_seconds(pid: int) -> float:
     """CPU seconds of another process; 0 where the system doesn't tell."""
     try:
-        with open(f"/proc/{pid}/stat", encoding="ascii") as file:
-            fields = file.read().rpartition(")")[2].split()
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
     except OSError:
         return 0.0
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
