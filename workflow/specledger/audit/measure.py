@@ -141,18 +141,33 @@ def measure(
         box=instrument.box,
         control=control,
     )
+    batches, first, looked, broken = _looked(arms, instrument, prompt_ids, settings, plan, told, check)
+    row = replace(_with_speed(row, batches), n=looked[-1], looked=tuple(looked))
+    if broken:
+        return replace(row, broken=broken)
+    row = replace(row, first=tuple(instrument.sees(one, plan.test_level(len(looked) - 1)) for one in first))
+    samples = [batch.ids for batch in batches]
+    if _least(first) < AGAIN_BELOW:
+        told(f"p {_least(first):.2g} is below {AGAIN_BELOW:g}: sampled again from a fresh seed")
+        fresh = [_sampled(arm, prompt_ids, row.n, settings, 101 + place).ids for place, arm in enumerate(arms)]
+        row = replace(row, again=tuple(instrument.tests(fresh)), n_again=row.n)
+        samples = [np.concatenate(pair) for pair in zip(samples, fresh, strict=True)]
+    return replace(row, shown=tuple(instrument.shown(samples)))
+
+
+def _looked(arms, instrument, prompt_ids, settings, plan: Plan, told, check):
+    """The batches of each arm up to the look that ended it, what they say, the sizes, and what is wrong with them."""
     drawn, p_values, first, looked = [[] for _ in arms], {}, (), []
     for look, size in enumerate(plan.looks.sizes(plan.texts)):
         new = size - (looked[-1] if looked else 0)
-        if new < 1:
-            continue
-        for place, arm in enumerate(arms):
-            drawn[place].append(_sampled(arm, prompt_ids, new, settings, 1 + look * 4 + place))
         looked.append(size)
+        for place, arm in enumerate(arms):
+            if new > 0:
+                drawn[place].append(_sampled(arm, prompt_ids, new, settings, 1 + look * 4 + place))
         batches = [joined(parts) for parts in drawn]
         broken = check(batches)
         if broken:
-            return replace(_with_speed(row, batches), n=size, broken=broken, looked=tuple(looked))
+            return batches, (), looked, broken
         found = instrument.tests([batch.ids for batch in batches])
         for one in found:
             p_values.setdefault(one.test, [float("nan")] * look).append(one.p_value)
@@ -160,16 +175,7 @@ def measure(
         told(f"{size} of {plan.texts} texts, p {_least(first):.2g}")
         if _clear(first, instrument, plan, look):
             break
-    first = tuple(instrument.sees(one, plan.test_level(look)) for one in first)
-    row = replace(_with_speed(row, batches), n=looked[-1], first=first, looked=tuple(looked))
-    samples = [batch.ids for batch in batches]
-    if _least(first) < AGAIN_BELOW:
-        told(f"p {_least(first):.2g} is below {AGAIN_BELOW:g}: sampled again from a fresh seed")
-        fresh = [_sampled(arm, prompt_ids, row.n, settings, 101 + place) for place, arm in enumerate(arms)]
-        again = instrument.tests([batch.ids for batch in fresh])
-        row = replace(row, again=tuple(again), n_again=row.n)
-        samples = [np.concatenate([one, two.ids]) for one, two in zip(samples, fresh, strict=True)]
-    return replace(row, shown=tuple(instrument.shown(samples)))
+    return batches, first, looked, ""
 
 
 def _sampled(arm: System, prompt_ids, count: int, settings: SamplingSettings, part: int) -> Batch:
