@@ -6,7 +6,8 @@ from dataclasses import asdict, dataclass, field, replace
 import numpy as np
 
 from specledger.audit.evidence import Evidence
-from specledger.audit.settings import Batch, SamplingSettings, System, checked_ids, joined
+from specledger.audit.greedy import Greedy, Parting
+from specledger.audit.settings import ENDED, Batch, SamplingSettings, System, checked_ids, joined
 from specledger.audit.shown import Shown
 from specledger.statistics.looks import Looks
 
@@ -63,6 +64,8 @@ class Measured:
     again: tuple[Evidence, ...] = ()
     control: str = ""
     broken: str = ""
+    wanted_tv: float | None = None
+    greedy: Greedy | None = None
     shown: tuple[Shown, ...] = ()
     looked: tuple[int, ...] = ()
     tokens_per_forward: float | None = None
@@ -89,6 +92,9 @@ class Measured:
             value[name] = tuple(Evidence(**_with_nan(one)) for one in value[name])
         value["shown"] = tuple(Shown(**{**one, "prefix": tuple(one["prefix"])}) for one in value["shown"])
         value["looked"] = tuple(value["looked"])
+        if value["greedy"] is not None:
+            partings = [Parting(**{**one, "fields": tuple(one["fields"])}) for one in value["greedy"]["partings"]]
+            value["greedy"] = Greedy(**{**value["greedy"], "partings": tuple(partings)})
         return cls(**value)
 
 
@@ -122,13 +128,14 @@ def measure(
     control: str = "",
     told: Callable[[str], None] = lambda line: None,
     check: Callable[[Sequence[Batch]], str] = lambda batches: "",
+    decode: Callable[[Sequence[int]], str] | None = None,
 ) -> Measured:
     """Sample and test one row; `arms` is the audited system, or the plain one and the audited one.
 
     Args:
         instrument: `evidence.White(tree)` or `evidence.Black()`; prompt: its name in tables; control: as in
         `Measured`; told: takes a line of progress; check: what is wrong with the batches themselves, such as
-        texts that repeat, or "" (then nothing is tested).
+        texts that repeat, or "" (then nothing is tested); decode: token ids as a text, for what departs.
     """
     assert len(arms) == (1 if instrument.box == "white" else 2)
     row = Measured(
@@ -140,6 +147,7 @@ def measure(
         n=0,
         box=instrument.box,
         control=control,
+        wanted_tv=plan.wanted_tv,
     )
     batches, first, looked, broken = _looked(arms, instrument, prompt_ids, settings, plan, told, check)
     row = replace(_with_speed(row, batches), n=looked[-1], looked=tuple(looked))
@@ -152,7 +160,14 @@ def measure(
         fresh = [_sampled(arm, prompt_ids, row.n, settings, 101 + place).ids for place, arm in enumerate(arms)]
         row = replace(row, again=tuple(instrument.tests(fresh)), n_again=row.n)
         samples = [np.concatenate(pair) for pair in zip(samples, fresh, strict=True)]
-    return replace(row, shown=tuple(instrument.shown(samples)))
+    return replace(row, shown=tuple(_named(one, decode) for one in instrument.shown(samples)))
+
+
+def _named(one: Shown, decode) -> Shown:
+    if decode is None:
+        return one
+    token = "(end)" if one.token == ENDED else decode([one.token])
+    return replace(one, prefix_text=decode(list(one.prefix)) if one.prefix else "", token_text=token)
 
 
 def _looked(arms, instrument, prompt_ids, settings, plan: Plan, told, check):
