@@ -25,15 +25,15 @@ $(BIN)/python:
 
 $(VENV)/installed: pyproject.toml requirements.lock | $(BIN)/python
 	@echo "specledger: installing pinned dependencies into $(VENV) (once)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e .
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e '.[study]'
 	@touch $@
 
 $(VENV)/installed-test: $(VENV)/installed
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e '.[test,cluster]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e '.[study,test,cluster]'
 	@touch $@
 
 $(VENV)/installed-peers: $(VENV)/installed
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e '.[peers]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e '.[study,peers]'
 	@touch $@
 
 quick: $(VENV)/installed

@@ -253,7 +253,7 @@ def audited(fault, box, tree, *, seed=0, plan=PLAN, mode=None):
     arms = [TinyDecoder(MODEL, fault=fault)]
     if box == "black":
         arms = [TinyDecoder(MODEL, gamma=0), *arms]
-    instrument = White(tree) if box == "white" else Black()
+    instrument = tree if isinstance(tree, White) else White(tree) if box == "white" else Black()
     return measure(arms, instrument, PROMPT, settings, plan, mode=mode or fault or "right")
 
 
@@ -341,7 +341,8 @@ def test_a_row_stops_at_the_first_look_that_sees_as_near_as_wanted(tree):
 def test_false_alarms_of_a_right_decoder(tree, box):
     """200 audits at the level .05, each with looks and a second sample where the first asks for one."""
     plan = Plan(texts=400, level=0.05, family=4 if box == "white" else 3)
-    rows = [audited(None, box, tree, seed=seed * 17, plan=plan) for seed in range(200)]
+    instrument = White(tree) if box == "white" else tree
+    rows = [audited(None, box, instrument, seed=seed * 17, plan=plan) for seed in range(200)]
     alarms = sum(judge([row], level=0.05)[0].verdict == "departs" for row in rows)
     sampled_again = sum(bool(row.again) for row in rows)
     assert alarms <= stats.binom.isf(0.001, 200, 0.05)

@@ -42,7 +42,7 @@ def layer_of(path: Path) -> str:
 
 
 def test_every_folder_is_a_layer():
-    assert {path.parent.name for path in FILES if path.parent != PACKAGE} == set(RANK)
+    assert {layer_of(path) for path in FILES if path.parent != PACKAGE} == set(RANK)
 
 
 @pytest.mark.parametrize("layer", sorted(RANK))

@@ -4,7 +4,7 @@ Shapes: N texts or prefixes, L tokens, D depth of the tree, V vocabulary, C cell
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,7 +53,7 @@ def _key(parent_N: NDArray, token_N: NDArray) -> NDArray[np.int64]:
     return parent_N.astype(np.int64) * (1 << 32) + (token_N + 1)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class ExactTree:
     """What `exact_cells` found: prefixes of 1..D tokens after a prompt, with their probabilities."""
 
@@ -61,6 +61,7 @@ class ExactTree:
     prompt_ids: tuple[int, ...]
     levels: list[_Level]
     forwards: int
+    _grouped: dict = field(default_factory=dict, init=False, repr=False)
 
     @property
     def depth(self) -> int:
@@ -96,12 +97,18 @@ class ExactTree:
             rows = np.concatenate([rows[level.parent_N], level.token_N[:, None]], axis=1)
         return rows
 
+    def _groups(self, span: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """[C, T] the distinct tokens of a span, and [N] which of them each prefix up to its end has."""
+        if span not in self._grouped:
+            start, end = SPANS[span]
+            unique_CT, which_N = np.unique(self.prefixes(end)[:, start:], axis=0, return_inverse=True)
+            self._grouped[span] = unique_CT, which_N.ravel()
+        return self._grouped[span]
+
     def cells(self, span: str) -> Cells:
         """The cells of a span of `SPANS`: its tokens, of texts that stay within the tree up to its end."""
-        start, end = SPANS[span]
-        level, tokens = self.levels[end - 1], self.prefixes(end)[:, start:]
-        unique_CT, which_N = np.unique(tokens, axis=0, return_inverse=True)
-        which_N = which_N.ravel()
+        level = self.levels[SPANS[span][1] - 1]
+        unique_CT, which_N = self._groups(span)
         probs = np.bincount(which_N, level.probs_N, len(unique_CT))
         draft = score = None
         if level.draft_N is not None:
@@ -115,11 +122,9 @@ class ExactTree:
 
     def counts(self, ids_NL: NDArray[np.int64], span: str) -> NDArray[np.int64]:
         """[C] how many of the texts fall into each cell of `cells(span)`."""
-        start, end = SPANS[span]
-        tokens = self.prefixes(end)[:, start:]
-        unique_CT, which_N = np.unique(tokens, axis=0, return_inverse=True)
-        place = self.located(ids_NL, end)
-        which = np.append(which_N.ravel(), [len(unique_CT) + 1, len(unique_CT)])  # -2 and -1 count from the end
+        unique_CT, which_N = self._groups(span)
+        place = self.located(ids_NL, SPANS[span][1])
+        which = np.append(which_N, [len(unique_CT) + 1, len(unique_CT)])  # -2 and -1 count from the end
         return np.bincount(which[place], minlength=len(unique_CT) + 2)
 
     def common(self, depth: int, texts: int, minimum: float) -> "CommonPrefixes":

@@ -6,7 +6,8 @@ from dataclasses import asdict, dataclass, field, replace
 import numpy as np
 
 from specledger.audit.evidence import Evidence
-from specledger.audit.settings import Batch, SamplingSettings, System, checked_ids, joined
+from specledger.audit.greedy import Greedy, Parting
+from specledger.audit.settings import ENDED, Batch, SamplingSettings, System, checked_ids, joined
 from specledger.audit.shown import Shown
 from specledger.statistics.looks import Looks
 
@@ -63,6 +64,8 @@ class Measured:
     again: tuple[Evidence, ...] = ()
     control: str = ""
     broken: str = ""
+    wanted_tv: float | None = None
+    greedy: Greedy | None = None
     shown: tuple[Shown, ...] = ()
     looked: tuple[int, ...] = ()
     tokens_per_forward: float | None = None
@@ -89,6 +92,9 @@ class Measured:
             value[name] = tuple(Evidence(**_with_nan(one)) for one in value[name])
         value["shown"] = tuple(Shown(**{**one, "prefix": tuple(one["prefix"])}) for one in value["shown"])
         value["looked"] = tuple(value["looked"])
+        if value["greedy"] is not None:
+            partings = [Parting(**{**one, "fields": tuple(one["fields"])}) for one in value["greedy"]["partings"]]
+            value["greedy"] = Greedy(**{**value["greedy"], "partings": tuple(partings)})
         return cls(**value)
 
 
@@ -122,13 +128,14 @@ def measure(
     control: str = "",
     told: Callable[[str], None] = lambda line: None,
     check: Callable[[Sequence[Batch]], str] = lambda batches: "",
+    decode: Callable[[Sequence[int]], str] | None = None,
 ) -> Measured:
     """Sample and test one row; `arms` is the audited system, or the plain one and the audited one.
 
     Args:
         instrument: `evidence.White(tree)` or `evidence.Black()`; prompt: its name in tables; control: as in
         `Measured`; told: takes a line of progress; check: what is wrong with the batches themselves, such as
-        texts that repeat, or "" (then nothing is tested).
+        texts that repeat, or "" (then nothing is tested); decode: token ids as a text, for what departs.
     """
     assert len(arms) == (1 if instrument.box == "white" else 2)
     row = Measured(
@@ -140,19 +147,42 @@ def measure(
         n=0,
         box=instrument.box,
         control=control,
+        wanted_tv=plan.wanted_tv,
     )
+    batches, first, looked, broken = _looked(arms, instrument, prompt_ids, settings, plan, told, check)
+    row = replace(_with_speed(row, batches), n=looked[-1], looked=tuple(looked))
+    if broken:
+        return replace(row, broken=broken)
+    row = replace(row, first=tuple(instrument.sees(one, plan.test_level(len(looked) - 1)) for one in first))
+    samples = [batch.ids for batch in batches]
+    if _least(first) < AGAIN_BELOW:
+        told(f"p {_least(first):.2g} is below {AGAIN_BELOW:g}: sampled again from a fresh seed")
+        fresh = [_sampled(arm, prompt_ids, row.n, settings, 101 + place).ids for place, arm in enumerate(arms)]
+        row = replace(row, again=tuple(instrument.tests(fresh)), n_again=row.n)
+        samples = [np.concatenate(pair) for pair in zip(samples, fresh, strict=True)]
+    return replace(row, shown=tuple(_named(one, decode) for one in instrument.shown(samples)))
+
+
+def _named(one: Shown, decode) -> Shown:
+    if decode is None:
+        return one
+    token = "(end)" if one.token == ENDED else decode([one.token])
+    return replace(one, prefix_text=decode(list(one.prefix)) if one.prefix else "", token_text=token)
+
+
+def _looked(arms, instrument, prompt_ids, settings, plan: Plan, told, check):
+    """The batches of each arm up to the look that ended it, what they say, the sizes, and what is wrong with them."""
     drawn, p_values, first, looked = [[] for _ in arms], {}, (), []
     for look, size in enumerate(plan.looks.sizes(plan.texts)):
         new = size - (looked[-1] if looked else 0)
-        if new < 1:
-            continue
-        for place, arm in enumerate(arms):
-            drawn[place].append(_sampled(arm, prompt_ids, new, settings, 1 + look * 4 + place))
         looked.append(size)
+        for place, arm in enumerate(arms):
+            if new > 0:
+                drawn[place].append(_sampled(arm, prompt_ids, new, settings, 1 + look * 4 + place))
         batches = [joined(parts) for parts in drawn]
         broken = check(batches)
         if broken:
-            return replace(_with_speed(row, batches), n=size, broken=broken, looked=tuple(looked))
+            return batches, (), looked, broken
         found = instrument.tests([batch.ids for batch in batches])
         for one in found:
             p_values.setdefault(one.test, [float("nan")] * look).append(one.p_value)
@@ -160,16 +190,7 @@ def measure(
         told(f"{size} of {plan.texts} texts, p {_least(first):.2g}")
         if _clear(first, instrument, plan, look):
             break
-    first = tuple(instrument.sees(one, plan.test_level(look)) for one in first)
-    row = replace(_with_speed(row, batches), n=looked[-1], first=first, looked=tuple(looked))
-    samples = [batch.ids for batch in batches]
-    if _least(first) < AGAIN_BELOW:
-        told(f"p {_least(first):.2g} is below {AGAIN_BELOW:g}: sampled again from a fresh seed")
-        fresh = [_sampled(arm, prompt_ids, row.n, settings, 101 + place) for place, arm in enumerate(arms)]
-        again = instrument.tests([batch.ids for batch in fresh])
-        row = replace(row, again=tuple(again), n_again=row.n)
-        samples = [np.concatenate([one, two.ids]) for one, two in zip(samples, fresh, strict=True)]
-    return replace(row, shown=tuple(instrument.shown(samples)))
+    return batches, first, looked, ""
 
 
 def _sampled(arm: System, prompt_ids, count: int, settings: SamplingSettings, part: int) -> Batch:

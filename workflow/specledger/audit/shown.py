@@ -25,6 +25,8 @@ class Shown:
     wanted: float
     count: int
     z: float
+    prefix_text: str = ""
+    token_text: str = ""
 
 
 def against_exact(ids_NL: NDArray[np.int64], tree: ExactTree, most: int = 12) -> list[Shown]:

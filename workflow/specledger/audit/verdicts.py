@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from specledger.audit.evidence import Evidence
-from specledger.audit.measure import AGAIN_BELOW, Measured
+from specledger.audit.measure import AGAIN_BELOW, NEAREST, Measured
 from specledger.statistics.families import fisher, holm
 
 KEPT, DEPARTS, UNDECIDED = "kept", "departs", "undecided"
@@ -84,6 +84,8 @@ def _combined(row: Measured) -> tuple[float, ...]:
 
 
 def _verdict(row: Measured, p_holm: Sequence[float], level: float) -> tuple[str, str]:
+    if row.greedy is not None:
+        return row.greedy.verdict()
     if row.broken:
         return DEPARTS, row.broken
     tested = [(one, p) for one, p in zip(row.first, p_holm, strict=True) if not np.isnan(p)]
@@ -91,12 +93,23 @@ def _verdict(row: Measured, p_holm: Sequence[float], level: float) -> tuple[str,
         return UNDECIDED, "no test had two cells with enough texts"
     low = [(one, p) for one, p in tested if p < level]
     if not low:
-        return KEPT, "no test departs"
+        return _near_enough(row)
     second = {one.test: again_of(row, one.test) for one, _ in low}
     twice = [test for test, p in second.items() if p is not None and p < AGAIN_BELOW]
     if twice:
         return DEPARTS, f"{', '.join(twice)}: in both samples"
     return UNDECIDED, f"{', '.join(second)}: in the first sample, not in the second"
+
+
+def _near_enough(row: Measured) -> tuple[str, str]:
+    """Kept, unless a nearer distance was wanted than the sample can see."""
+    near = next((one.detectable_tv_any for one in row.first if one.test == NEAREST), None)
+    if row.wanted_tv is None or (near is not None and near <= row.wanted_tv):
+        return KEPT, "no test departs" if near is None else f"nearer than TV {near:.2g} in the first two tokens"
+    if near is None:
+        return UNDECIDED, "the first two tokens have too few cells for a distance"
+    wanted = int(np.ceil(row.n * (near / row.wanted_tv) ** 2))
+    return UNDECIDED, f"{row.n:,} texts see TV {near:.2g}, and {row.wanted_tv:g} was wanted: about {wanted:,} texts"
 
 
 def trusted(rows: Sequence[Judged]) -> list[str]:
@@ -133,7 +146,7 @@ def table(rows: Sequence[Judged]) -> list[dict]:
             "verdict": judged.verdict,
         }
         if not row.first:
-            lines.append({name: same.get(name) for name in COLUMNS})
+            lines.append({name: same.get(name) for name in COLUMNS} | _of_greedy(row))
         for one, p_value, p_holm in zip(row.first, judged.p_values, judged.p_holm, strict=True):
             line = same | {
                 "test": one.test,
@@ -147,6 +160,13 @@ def table(rows: Sequence[Judged]) -> list[dict]:
             }
             lines.append({name: _known(line.get(name)) for name in COLUMNS})
     return lines
+
+
+def _of_greedy(row: Measured) -> dict:
+    """The test of greedy texts: its statistic is the rate of texts that part by more than rounding."""
+    if row.greedy is None:
+        return {}
+    return {"test": "greedy", "statistic": row.greedy.faults / row.greedy.n, "n": row.greedy.n}
 
 
 def _known(value):
