@@ -33,7 +33,7 @@ include: "workflow/rules/targets.smk"
 rule all:
     default_target: True
     input:
-        AUDITED / "audit.csv" if AUDIT else (REPORT / "index.html", REPORT / "report.pdf"),
+        rules.audit_table.output if AUDIT else (REPORT / "index.html", REPORT / "report.pdf"),
 
 
 onstart:

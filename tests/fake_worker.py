@@ -5,7 +5,7 @@ import sys
 import time
 from pathlib import Path
 
-SYSTEMS = Path(__file__).resolve().parents[1] / "workflow" / "specledger" / "audit" / "systems"
+SYSTEMS = Path(__file__).resolve().parents[1] / "workflow" / "specledger" / "audit" / "workers"
 sys.path.insert(0, str(SYSTEMS))
 import worker
 

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 import torch
 from small import sizes, tiny_llama, tiny_mtp
-from specledger.audit import environments, matrix, systems
+from specledger.audit import environments, matrix, workers
 from specledger.audit.evidence import White
 from specledger.audit.exact import exact_cells
 from specledger.audit.measure import Plan, measure
 from specledger.audit.process import Worker
 from specledger.audit.settings import SamplingSettings
-from specledger.audit.systems import gguf_export, huggingface, llamacpp, ours, worker
 from specledger.audit.verdicts import judge_white
+from specledger.audit.workers import gguf_export, huggingface, llamacpp, ours, worker
 from specledger.foundation.errors import UserError
 from specledger.models.llama import rope_tables, rotate
 from specledger.models.next_logits import next_logits
@@ -133,7 +133,7 @@ def asked(**wanted) -> dict:
 
 
 def test_every_system_has_its_controls():
-    for name in systems.MODULES:
+    for name in workers.MODULES:
         rows = matrix.rows_of(asked(**{name: "all"}))
         assert rows[0].mode == "plain" and {"null", "lossy"} <= {row.control for row in rows} | (
             {"lossy"} if name == "vllm" else set()  # it has no lossy mode of its own
@@ -198,9 +198,9 @@ def test_an_environment_that_can_not_be_made_says_why(tmp_path, monkeypatch):
 
 
 def test_every_system_has_its_pins():
-    envs = Path(systems.__file__).parents[3] / "envs"
-    for name in systems.MODULES:
-        pins = systems.adapter(name).REQUIREMENTS
+    envs = Path(workers.__file__).parents[3] / "envs"
+    for name in workers.MODULES:
+        pins = workers.adapter(name).REQUIREMENTS
         lines = [] if pins is None else (envs / pins).read_text().splitlines()
         assert all(line.startswith("#") or "==" in line for line in lines) and (lines or name == "specledger")
 

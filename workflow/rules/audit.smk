@@ -1,5 +1,5 @@
 # Other people's decoders, and ours among them, held against the exact distribution of our own models.
-from specledger.audit import matrix, systems
+from specledger.audit import matrix, workers
 
 AUDIT = config.get("audit")
 AUDITED = RESULTS / "audit"
@@ -13,14 +13,14 @@ TREES_OF_ROWS = {row.tree(AUDIT): row for row in ROWS.values() if not row.own_vo
 
 def environment_of(system):
     """The record of a system's environment; none for ours."""
-    return [] if systems.adapter(system).REQUIREMENTS is None else [ENVIRONMENTS / system / "installed.json"]
+    return [] if workers.adapter(system).REQUIREMENTS is None else [ENVIRONMENTS / system / "installed.json"]
 
 
 def adapters(system):
     """The files that a system's worker runs, of which no import tells."""
-    folder = Path(systems.__file__).parent
+    folder = Path(workers.__file__).parent
     beside = [folder / "gguf_export.py"] if system == "llama.cpp" else []
-    return (folder / "worker.py", Path(systems.adapter(system).__file__), *beside)
+    return (folder / "worker.py", Path(workers.adapter(system).__file__), *beside)
 
 
 def tree_of_row(wildcards):
@@ -30,7 +30,7 @@ def tree_of_row(wildcards):
 
 def served(model, wildcards):
     """The model as the system of a row opens it: a file for llama.cpp, the folder's files for everybody else."""
-    if systems.adapter(wildcards.system).MODEL == "gguf":
+    if workers.adapter(wildcards.system).MODEL == "gguf":
         return AUDITED / "gguf" / f"{model}-{SEEDS[0]}.gguf"
     return [str(path).format(seed=SEEDS[0]) for path in model_files(model)]
 
@@ -62,7 +62,7 @@ rule audit_environment:
         requirements=lambda wildcards: Path(workflow.basedir)
         / "workflow"
         / "envs"
-        / systems.adapter(wildcards.system).REQUIREMENTS,
+        / workers.adapter(wildcards.system).REQUIREMENTS,
     output:
         ENVIRONMENTS / "{system}" / "installed.json",
     log:
@@ -141,15 +141,17 @@ rule audit_row:
 rule audit_table:
     input:
         rows=[AUDITED / "rows" / system / f"{mode}.json" for system, mode in ROWS],
+        record=rules.corpus.output.record,
     output:
-        table=AUDITED / "audit.csv",
+        table=report(AUDITED / "audit.csv", category="Tables", caption="../report/captions/tables.rst"),
+        page=report(REPORT / "audit.html", category="Report", caption="../report/captions/page.rst"),
     log:
         LOGS / "audit" / "table.log",
     conda:
         ENVIRONMENT
     params:
-        settings=json.dumps({"level": AUDIT and AUDIT["level"]}),
-        code=code_hash("audit-table"),
+        settings=audit_settings(study=STUDY, target=f"mtp-{SEEDS[0]}", level=AUDIT and AUDIT["level"]),
+        code=code_hash("audit-table", templates("audit.html.j2", "page.css")),
     shell:
         "python -m specledger audit-table --settings {params.settings:q} --code {params.code} --log {log:q}"
-        " --rows {input.rows:q} --output {output.table:q}"
+        " --rows {input.rows:q} --record {input.record:q} --page {output.page:q} --output {output.table:q}"

@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass, field
 
-from specledger.audit import systems
+from specledger.audit import workers
 from specledger.audit.settings import SamplingSettings
 from specledger.foundation.errors import UserError
 from specledger.foundation.records import hash_text
@@ -31,7 +31,7 @@ class Row:
 
     @property
     def order(self) -> str:
-        return systems.adapter(self.system).ORDER
+        return workers.adapter(self.system).ORDER
 
     def sampling(self, audit: dict) -> SamplingSettings:
         return SamplingSettings(**self.settings, tokens=audit["tokens"], seed=audit["seed"])
@@ -46,7 +46,7 @@ def rows_of(audit: dict) -> list[Row]:
     """The rows in their order; UserError for a mode that a system doesn't have."""
     found = []
     for system, wanted in audit["systems"].items():
-        modes = systems.adapter(system).MODES
+        modes = workers.adapter(system).MODES
         for mode in modes if wanted == "all" else wanted:
             if mode not in modes:
                 allowed = f"allowed: all, or a list of {', '.join(modes)}"

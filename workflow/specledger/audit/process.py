@@ -1,4 +1,4 @@
-"""A system in a process and an environment of its own, asked in lines of JSON; see `systems.worker`."""
+"""A system in a process and an environment of its own, asked in lines of JSON; see `workers.worker`."""
 
 import contextlib
 import json

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from specledger.audit import systems
+from specledger.audit import workers
 from specledger.audit.environments import python_of
 from specledger.audit.process import Worker
 from specledger.commands.folders import add_folder
@@ -14,7 +14,7 @@ from specledger.foundation.errors import UserError
 from specledger.foundation.records import written_whole
 from specledger.models.next_logits import next_logits
 
-EXPORT = Path(systems.__file__).with_name("gguf_export.py")
+EXPORT = Path(workers.__file__).with_name("gguf_export.py")
 LARGEST = 1e-4  # of the differences of log-probabilities
 LENGTHS, EACH = (1, 2, 7, 24), 8  # prefixes that are compared
 
@@ -40,7 +40,7 @@ def run(options, log) -> None:
 
 def round_trip(folder: Path, path: Path, python: Path, threads: int, log: Path) -> float:
     """The largest difference of log-probabilities between llama.cpp, on the file, and ours, on the folder."""
-    logits, adapter, largest = next_logits(folder, threads), systems.adapter("llama.cpp"), 0.0
+    logits, adapter, largest = next_logits(folder, threads), workers.adapter("llama.cpp"), 0.0
     arguments = {"target": str(path), "draft": "", "options": {}, "threads": threads, "context": 2 * max(LENGTHS)}
     command = [python, adapter.__file__]
     with Worker("llama.cpp", command, arguments, log=log.with_suffix(".worker.log")) as worker:

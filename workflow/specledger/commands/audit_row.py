@@ -4,7 +4,7 @@ import json
 import sys
 from pathlib import Path
 
-from specledger.audit import sampled, systems
+from specledger.audit import sampled, workers
 from specledger.audit.environments import python_of
 from specledger.audit.evidence import White
 from specledger.audit.exact import exact_cells
@@ -27,9 +27,10 @@ def add_arguments(parser) -> None:
 
 def run(options, log) -> None:
     settings = json.loads(options.settings)
-    row, adapter = settings["row"], systems.adapter(settings["row"]["system"])
+    row, adapter = settings["row"], workers.adapter(settings["row"]["system"])
     sampling = SamplingSettings(**settings["sampling"])
     corpus = Corpus.load(options.text, read_json(options.record), settings["start"])
+    symbols = corpus.vocabulary.symbols
     prompt = sampled.prompt_ids(row["prompt"], corpus.prompt, corpus.validation)
     arguments = {"target": options.target, "draft": options.draft, "options": row["options"]}
     arguments |= {"threads": settings["threads"], "context": settings["context"]}
@@ -55,6 +56,7 @@ def run(options, log) -> None:
             mode=row["mode"],
             prompt=row["prompt"],
             control=row["control"],
+            decode=None if row["own_vocabulary"] else lambda ids: "".join(symbols[token] for token in ids),
             told=lambda line: log.say(f"audit: {row['system']}, {row['mode']}: {line}"),
         )
     write_json(options.output, measured.to_json())
