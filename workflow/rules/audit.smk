@@ -16,6 +16,11 @@ def environment_of(system):
     return [] if workers.adapter(system).REQUIREMENTS is None else [ENVIRONMENTS / system / "installed.json"]
 
 
+def pins(system):
+    """The requirements file of a system's environment."""
+    return WORKFLOW / "envs" / workers.adapter(system).REQUIREMENTS
+
+
 def adapters(system):
     """The files that a system's worker runs, of which no import tells."""
     folder = Path(workers.__file__).parent
@@ -59,16 +64,16 @@ def tree_settings(wildcards):
 
 rule audit_environment:
     input:
-        requirements=lambda wildcards: Path(workflow.basedir)
-        / "workflow"
-        / "envs"
-        / workers.adapter(wildcards.system).REQUIREMENTS,
+        # Not by time: a fresh clone goes on with environments that are there. The param says what they must hold.
+        requirements=lambda wildcards: ancient(str(pins(wildcards.system))),
     output:
         ENVIRONMENTS / "{system}" / "installed.json",
     log:
         LOGS / "audit" / "environment-{system}.log",
     conda:
         ENVIRONMENT
+    params:
+        pins=lambda wildcards: hash_text(pins(wildcards.system).read_text(encoding="utf-8")),
     shell:
         "python -m specledger audit-environment --log {log:q} --system {wildcards.system:q}"
         " --requirements {input.requirements:q} --output {output:q}"
@@ -84,6 +89,7 @@ rule audit_gguf:
         LOGS / "audit" / "gguf-{model}-{seed}.log",
     conda:
         ENVIRONMENT
+    threads: config["threads"]
     params:
         settings=audit_settings(),
         code=code_hash("audit-gguf", adapters("llama.cpp")),
@@ -104,6 +110,7 @@ rule audit_exact:
         LOGS / "audit" / "exact-{tree}.log",
     conda:
         ENVIRONMENT
+    threads: config["threads"]
     params:
         settings=tree_settings,
         code=code_hash("audit-exact"),
@@ -129,6 +136,7 @@ rule audit_row:
         BENCHMARKS / "audit" / "{system}" / "{mode}.tsv"
     conda:
         ENVIRONMENT
+    threads: config["threads"]
     params:
         settings=row_settings,
         code=lambda wildcards: code_hash("audit-row", adapters(wildcards.system)),

@@ -18,11 +18,18 @@ from specledger.foundation.records import read_json, write_json
 def add_arguments(parser) -> None:
     parser.add_argument("--text", type=Path, required=True)
     parser.add_argument("--record", type=Path, required=True)
-    parser.add_argument("--target", required=True, help="the target, a folder or a file as the system wants it")
-    parser.add_argument("--draft", required=True, help="the draft model, the same")
+    parser.add_argument(
+        "--target", type=Path, nargs="+", required=True, help="files of the target's folder, or one GGUF"
+    )
+    parser.add_argument("--draft", type=Path, nargs="+", required=True, help="the same of the draft model")
     parser.add_argument("--environment", type=Path, nargs="*", default=[], help="installed.json of the system's")
     parser.add_argument("--tree", type=Path, nargs="*", default=[], help="what `audit-exact` wrote")
     parser.add_argument("--output", type=Path, required=True)
+
+
+def served(files: list[Path]) -> str:
+    """A model as the system opens it: the one file, or the folder of several."""
+    return str(files[0] if len(files) == 1 else files[0].parent)
 
 
 def run(options, log) -> None:
@@ -32,7 +39,7 @@ def run(options, log) -> None:
     corpus = Corpus.load(options.text, read_json(options.record), settings["start"])
     symbols = corpus.vocabulary.symbols
     prompt = sampled.prompt_ids(row["prompt"], corpus.prompt, corpus.validation)
-    arguments = {"target": options.target, "draft": options.draft, "options": row["options"]}
+    arguments = {"target": served(options.target), "draft": served(options.draft), "options": row["options"]}
     arguments |= {"threads": settings["threads"], "context": settings["context"]}
     python = python_of(options.environment[0].parent) if options.environment else sys.executable
     with Worker(

@@ -64,7 +64,8 @@ def _refuse_by_schema(error) -> None:
         raise UserError(f"config {_path([*where, _show(unknown)[1:-1]])}: unknown key — allowed: {', '.join(known)}")
     if error.validator == "required":
         lacking = next(key for key in error.validator_value if key not in error.instance)
-        raise UserError(f"config {_path([*where, lacking])}: missing — config/config.yaml shows every key")
+        shown = "audit" if where[:1] == ["audit"] else "config"
+        raise UserError(f"config {_path([*where, lacking])}: missing — config/{shown}.yaml shows every key")
     refuse(_path(where), error.instance, _allowed(error))
 
 
