@@ -26,6 +26,7 @@ include: "workflow/rules/proof.smk"
 include: "workflow/rules/sweep.smk"
 include: "workflow/rules/analysis.smk"
 include: "workflow/rules/report.smk"
+include: "workflow/rules/audit_common.smk"
 include: "workflow/rules/audit.smk"
 include: "workflow/rules/targets.smk"
 
