@@ -1,5 +1,8 @@
 """specledger's own decoder, audited like everybody else's: one system among others."""
 
+import os
+import shutil
+
 NAME = "specledger"
 REQUIREMENTS = None  # it runs in ours
 UNWANTED = ()
@@ -10,14 +13,21 @@ DRAFT = {"drafter": "draft", "gamma": 3}
 MODES = {
     "plain": {"control": "null"},
     "draft": {"options": DRAFT},
-    "draft_dynamic": {"options": {**DRAFT, "threshold": 0.4}},
+    "draft_dynamic": {"options": {**DRAFT, "drafter": "draft_dynamic"}},
     "draft_temperature": {"options": DRAFT, "settings": {"temperature": 0.7}},
     "draft_top_k": {"options": DRAFT, "settings": {"top_k": 8}},
     "draft_top_p": {"options": DRAFT, "settings": {"top_p": 0.9}},
     "draft_together": {"options": DRAFT, "settings": {"temperature": 0.8, "top_k": 20, "top_p": 0.95}},
+    "draft_tree": {"options": {**DRAFT, "parents": [-1, -1, 0, 0, 1]}},
     "mtp": {"options": {"drafter": "mtp", "gamma": 1}, "draft": False},
-    "draft_kept": {"options": {"of_draft": True}, "control": "lossy"},  # whatever the target says of its proposals
+    "lookup": {"options": {"drafter": "lookup", "gamma": 3}, "prompt": "long", "draft": False},
+    "draft_kept": {"options": {"of_draft": True}, "control": "lossy"},  # whatever the target says of its draft tokens
 }
+COMPILERS = [os.environ["CXX"]] if "CXX" in os.environ else ["g++", "clang++", "c++"]
+if any(map(shutil.which, COMPILERS)):
+    for _name in ("draft", "draft_tree", "mtp"):
+        MODES[f"{_name}_compiled"] = {**MODES[_name], "options": MODES[_name]["options"] | {"engine": "compiled"}}
+DRAFTING = {"threshold": 0.4, "lookup_longest": 4, "lookup_shortest": 1}
 
 
 class System:
@@ -28,20 +38,24 @@ class System:
 
         import torch
 
-        from specledger.decoding import drafters, engines
+        from specledger.decoding.drafter import Parts
+        from specledger.decoding.engines import engine
+        from specledger.drafters.mtp import load_mtp
+        from specledger.drafters.registry import make
         from specledger.foundation.version import VERSION
-        from specledger.models.storage import load_model, load_mtp
+        from specledger.models.storage import load_model
+        from specledger.theory.trees import Tree
 
         torch.set_num_threads(threads)
         cpu, self.version = torch.device("cpu"), f"specledger {VERSION}"
         self.target, model = load_model(Path(target), cpu), load_model(Path(draft), cpu)
-        self.engine, self.gamma, self.drafter = engines.engine("cached"), options.get("gamma"), None
+        parts = Parts(target=self.target, mtp=load_mtp(Path(target), self.target), draft=model, drafting=DRAFTING)
+        self.engine, self.gamma = engine(options.get("engine", "cached")), options.get("gamma")
+        self.drafter = make(options["drafter"], parts) if "drafter" in options else None
+        if "parents" in options:
+            self.drafter = self.drafter.in_tree(Tree.of(tuple(options["parents"])))
         if options.get("of_draft"):
             self.target = model
-        elif options.get("drafter") == "draft":
-            self.drafter = drafters.DraftModel(model=model, threshold=options.get("threshold"))
-        elif options.get("drafter") == "mtp":
-            self.drafter = drafters.MTPDrafter(target=self.target, mtp=load_mtp(Path(target), self.target))
 
     def sample(self, prompt: list[int], count: int, settings: dict):
         from specledger.decoding.loops import autoregressive, speculative
