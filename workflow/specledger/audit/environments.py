@@ -14,6 +14,11 @@ from specledger.foundation.records import write_json
 VERSIONS = "import importlib.metadata as m, json; print(json.dumps({d.name: d.version for d in m.distributions()}))"
 
 
+def environment() -> dict[str, str]:
+    """The variables that another environment's interpreter gets: a PYTHONPATH of ours would mix the two."""
+    return {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
+
+
 def python_of(folder: Path) -> Path:
     """The interpreter of an environment."""
     return folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
@@ -43,9 +48,7 @@ def make(folder: Path, requirements: Path, unwanted: Sequence[str], write) -> No
 
 def _run(command: list, folder: Path, requirements: Path, write) -> str:
     write("$ " + " ".join(map(str, command)))
-    # A PYTHONPATH of ours would mix the environments.
-    env = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, env=env)
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, env=environment())
     for line in (done.stdout + done.stderr).splitlines():
         write(line)
     if done.returncode:

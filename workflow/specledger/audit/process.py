@@ -2,15 +2,16 @@
 
 import contextlib
 import json
-import os
 import queue
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 
+from specledger.audit.environments import environment
 from specledger.audit.settings import ENDED, Batch, SamplingSettings
 from specledger.foundation.errors import UserError
 
@@ -35,8 +36,8 @@ class Worker:
         after_part: Callable[[int], None] = lambda count: None,
     ):
         self.name, self.log, self.seconds, self.after_part = name, log, seconds, after_part
-        # Nothing is asked of the network, and a PYTHONPATH of ours would mix the environments.
-        env = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "PYTHONHOME")}
+        # Nothing is asked of the network.
+        env = dict(os.environ) if str(command[0]) == sys.executable else environment()
         env |= {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false", "PYTHONUNBUFFERED": "1"}
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("w", encoding="utf-8") as file:
