@@ -14,7 +14,8 @@ from specledger.foundation.errors import UserError
 TEXT = frozenset(
     "claim title source published unit rule interval verdict why engine context_rule drafter model precision "
     "context section test caught_by kind method what group reason note case pair reference gammas goal program loop "
-    "device system setting comparable shape alpha_by_position head trunk loss part step".split()
+    "device system setting comparable shape alpha_by_position head trunk loss part step "
+    "mode version prompt control expected".split()
 )
 
 # What the report reads of each table; more columns are welcome.
