@@ -26,6 +26,11 @@ STAGES = (
     "figures",
     "page",
     "paper",
+    "audit-environment",
+    "audit-gguf",
+    "audit-exact",
+    "audit-row",
+    "audit-table",
 )
 LESS = {  # what a stage needs less memory with
     "train": "a smaller training.*.batch or model.context",
@@ -43,10 +48,14 @@ COMPUTING = frozenset(
 )  # these take a GPU
 
 
+AUDIT = "audit"
+
+
 def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="specledger", description="Run one stage of the study.")
     stages = parser.add_subparsers(dest="stage", required=True)
     asked = arguments[0] if arguments else None
+    stages.add_parser(AUDIT, help="does the speculative decoding of a server or a Python file keep the distribution?")
     for name in STAGES:
         stage = stages.add_parser(name)
         if name != asked:  # only the stage that runs is imported, and with it only what it needs
@@ -62,6 +71,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 def main(arguments: list[str]) -> int:
     """Exit code 0, or 1 after one line on the terminal and the whole traceback in the log."""
+    if arguments[:1] == [AUDIT]:  # for anyone, with options and exit codes of its own
+        return importlib.import_module(entry_of(AUDIT)).main(arguments[1:])
     options = parse(arguments)
     log, device = Log(options.log), "cpu"
     try:

@@ -8,7 +8,7 @@ from pathlib import Path
 import yaml
 from jsonschema import Draft202012Validator
 
-from specledger.foundation.drafters import DEPTHS, EAGER, HEADS, SPECS, TREE, branched, methods
+from specledger.foundation.drafters import DEPTHS, EAGER, HEADS, SPECS, TREE, branched
 from specledger.foundation.errors import UserError
 
 UNQUOTED = "write it without quotes, in a file for --configfile, since --config makes text of it"
@@ -122,7 +122,8 @@ def _refuse_by_schema(error) -> None:
         raise UserError(f"config {_path([*where, _show(unknown)[1:-1]])}: unknown key — allowed: {', '.join(known)}")
     if error.validator == "required":
         lacking = next(key for key in error.validator_value if key not in error.instance)
-        raise UserError(f"config {_path([*where, lacking])}: missing — config/config.yaml shows every key")
+        shown = "audit" if where[:1] == ["audit"] else "config"
+        raise UserError(f"config {_path([*where, lacking])}: missing — config/{shown}.yaml shows every key")
     refuse(_path(where), error.instance, _allowed(error))
 
 

@@ -20,6 +20,7 @@ from specledger.reporting.appendix import intervals, provenance
 from specledger.reporting.builder import Builder
 from specledger.reporting.document import Legend, Run, Sample, Section, Text
 from specledger.reporting.drawing_rule import Chosen, choose
+from specledger.reporting.section_audit import audit
 from specledger.reporting.section_gamma import gamma
 from specledger.reporting.section_proof import proof
 from specledger.reporting.section_systems import systems_and_trees
@@ -125,6 +126,7 @@ def ledger(make: Builder) -> Section:
 
 
 def all_sections(make: Builder, commit: str) -> tuple[Section, ...]:
+    audited = audit(make)
     return (
         verify(make),
         accept(make, choose(make.study.positions)),
@@ -134,6 +136,7 @@ def all_sections(make: Builder, commit: str) -> tuple[Section, ...]:
         ledger(make),
         *systems_and_trees(make),
         time(make),
+        *([audited] if audited else []),
         glossary.section(make),
         intervals(make),
         provenance(make, commit),

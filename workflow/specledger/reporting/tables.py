@@ -15,7 +15,8 @@ from specledger.sampling.distributions import SETTINGS
 TEXT = frozenset(
     "claim title source published unit rule interval verdict why engine context_rule drafter model precision "
     "context section test caught_by kind method what group reason note case pair reference gammas goal program loop "
-    "device system setting comparable shape alpha_by_position head trunk loss part".split()
+    "device system setting comparable shape alpha_by_position head trunk loss part "
+    "mode version prompt control expected".split()
 )
 
 # What the report reads of each table; more columns are welcome.
