@@ -14,6 +14,7 @@ from specledger.foundation.records import write_text
 from specledger.foundation.version import VERSION
 
 TEMPLATE, STYLE = "audit.html.j2", "page.css"
+SURE_Z = 2.5  # tokens that part less surely are not shown
 HEADLINES = {
     "kept": "The distribution is kept",
     "departs": "The distribution departs",
@@ -128,7 +129,7 @@ def _view(judged: Judged, place: int) -> dict:
         "settings": row.settings.in_words(),
         "near": judged.near(),
         "tests": tests,
-        "departing": [one for one in row.shown if judged.verdict != "kept"],
+        "departing": [one for one in row.shown if judged.verdict != "kept" and abs(one.z) >= SURE_Z],
         "faster": faster,
         "greedy": row.greedy,
         "greedy_rate": row.greedy.interval() if row.greedy else None,

@@ -175,11 +175,10 @@ def sampled_rows(plain, audited, prompts: list, settings: SamplingSettings, opti
         say("log-probabilities are asked for to learn the tokens: some servers decode otherwise when they are")
     controls = 0 if options.no_controls else 2
     plan = plan_of(options, (len(prompts) + controls) * len(Black.names))
-    names = {}
 
     def decode(found: Sequence[int]) -> str:
-        names.update(reading.names())
-        return "".join(names.get(one, f"[{one}]") for one in found)
+        ours, told = reading.names(), plain.detokenized(found)
+        return "".join(ours.get(one, f"[{one}]") for one in found) if told is None else told
 
     def row(arms, mode: str, prompt, control: str = "", texts: int = options.texts) -> Measured:
         def told(line: str) -> None:

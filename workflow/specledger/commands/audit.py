@@ -179,6 +179,10 @@ def _as_option(path: Path, key: str, action: argparse.Action, given):
     values = given if many and isinstance(given, list) and not _numbers(given) else [given]
     read = []
     for one in values:
+        if isinstance(one, bool) or one is None:
+            raise UserError(
+                f"--config {path}: {key} reads as {one}; write a text in quotes, and leave out what is unset"
+            )
         text = (
             json.dumps(one) if isinstance(one, dict) else ",".join(map(str, one)) if isinstance(one, list) else str(one)
         )
@@ -190,7 +194,7 @@ def _as_option(path: Path, key: str, action: argparse.Action, given):
 
 
 def _numbers(values: list) -> bool:
-    return bool(values) and all(isinstance(one, int) for one in values)
+    return bool(values) and all(type(one) is int for one in values)
 
 
 def command_of(arguments: list[str]) -> str:

@@ -31,8 +31,6 @@ STAGES = (
 COMPUTING = frozenset(
     {"train", "train-head", "trees", "checks", "acceptance", "sequences", "controls", "sweep"}
 )  # these take a GPU
-
-
 AUDIT = "audit"
 
 
