@@ -72,13 +72,18 @@ def test_a_decoder_of_one_s_own(tmp_path, logits, fault):
         ("import nothing_like_this", "ModuleNotFoundError: No module named 'nothing_like_this'"),
         ("def (", "SyntaxError"),
         ("def sample(p, n, s): return [[1] * 6, [1]]\nbaseline = sample", "rows of unequal length; fill with -1"),
-        ("def sample(p, n, s): return [[1] * 2] * n\nbaseline = sample", "must give ids of shape (188, 6), got (188, 2)"),
+        (
+            "def sample(p, n, s): return [[1] * 2] * n\nbaseline = sample",
+            "must give ids of shape (188, 6), got (188, 2)",
+        ),
         ("def sample(p, n, s): return [[1.5] * 6] * n\nbaseline = sample", "must give whole numbers"),
     ],
 )
 def test_a_file_that_is_wrong_is_one_line(tmp_path, capsys, text, message):
     if "next_logits = print" in text:
-        text = text.replace("next_logits = print", "import numpy as np\nnext_logits = lambda ids: np.zeros((len(ids), 9))")
+        text = text.replace(
+            "next_logits = print", "import numpy as np\nnext_logits = lambda ids: np.zeros((len(ids), 9))"
+        )
     assert audit(written(tmp_path, text), tmp_path) == 3
     assert message in said(capsys)
 
@@ -113,7 +118,9 @@ def test_help_starts_without_anything_heavy():
     lines = [line for line in done.stderr.splitlines() if line.startswith("import time:")]
     loaded = {line.rpartition("|")[2].strip().partition(".")[0] for line in lines}
     assert not loaded & {"torch", "snakemake", "numpy", "scipy", "pandas", "matplotlib", "jinja2", "yaml"}
-    spent = sum(int(line.split(":")[1].split("|")[0]) for line in lines if line.split(":")[1].split("|")[0].strip().isdigit())
+    spent = sum(
+        int(line.split(":")[1].split("|")[0]) for line in lines if line.split(":")[1].split("|")[0].strip().isdigit()
+    )
     assert spent < 1_000_000  # microseconds, on a machine that may be busy
 
 
