@@ -37,11 +37,11 @@ $(VENV)/installed-peers: $(VENV)/installed
 	@touch $@
 
 quick: $(VENV)/installed
-	@$(BIN)/snakemake --cores all --quiet rules --configfile config/quick.yaml
+	@$(BIN)/snakemake --configfile config/quick.yaml
 	@echo "specledger: open $(CURDIR)/report/quick/index.html or $(CURDIR)/report/quick/report.pdf"
 
 report: $(VENV)/installed
-	@$(BIN)/snakemake --cores 1 --resources gpu=1
+	@$(BIN)/snakemake --resources gpu=1
 	@echo "specledger: open $(CURDIR)/report/index.html or $(CURDIR)/report/report.pdf"
 
 peers: $(VENV)/installed-peers

@@ -1,5 +1,5 @@
 # The study of specledger: corpus, models, checks, acceptance, proof, sweep, tables, figures, report.
-# `snakemake --cores 1 --resources gpu=1` runs config/config.yaml; --configfile FILE lays another over it.
+# `snakemake --resources gpu=1` runs config/config.yaml; --configfile FILE lays another over it.
 from pathlib import Path
 
 from snakemake.utils import min_version
@@ -31,13 +31,15 @@ rule all:
 
 
 onstart:
-    word_about_time()
+    end_jobs_on_signals()
+    say(word_about_time())
+    show_the_run()
 
 
 onsuccess:
     if (REPORT / "index.html").exists():
-        print(f"specledger: the report lies in {REPORT / 'index.html'} and {REPORT / 'report.pdf'}")
+        say(f"the report lies in {REPORT / 'index.html'} and {REPORT / 'report.pdf'}")
 
 
 onerror:
-    print("specledger: a stage failed; its line is above, its whole log in", RESULTS / "logs")
+    say(how_it_ended())

@@ -42,7 +42,7 @@ EDITS = {
     "corpus.download.sha256": "0" * 64,
     "corpus.download.urls": ["https://example.org/a.txt"],
     "corpus.download.timeout_s": 3,
-    "corpus.offline_fallback": "none",
+    "corpus.offline_fallback": "pydoc",
     "corpus.validation_fraction": 0.2,
     "corpus.prompt": "JULIET:\n",
     "model.context": 65,
@@ -115,6 +115,8 @@ EDITS = {
     "sweep.gammas.ngram": [3],
     "sweep.tokens": 25,
     "sweep.repeats": 3,
+    "sweep.stop.half_width": 0.1,
+    "sweep.stop.blocks": 3,
     "sweep.warmup_tokens": 5,
     "report.language": "zh",
 }

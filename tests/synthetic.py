@@ -250,7 +250,8 @@ def synthetic_provenance(seeds: tuple[int, ...]) -> dict:
             "corpus": {"path": None, "offline_fallback": "pydoc", "prompt": "ROMEO:\n"},
             "model": {"context": 64, "target": {"layers": 4, "width": 128}, "draft": {"layers": 1, "width": 64}},
             "training": {"mtp_weight": 0.3, "target": {"steps": 5000, "betas": [0.9, 0.95]}},
-            "sampling": {"temperature": 1.0, "top_k": None}, "sweep": {"tokens": 600, "repeats": 10},
+            "sampling": {"temperature": 1.0, "top_k": None},
+            "sweep": {"tokens": 600, "repeats": 10, "stop": {"half_width": 0.03, "blocks": 5}},
             "report": {"language": "en"},
         },
     }  # fmt: skip

@@ -29,7 +29,6 @@ class Truth:
     c: dict[str, float]
     plain_overhead: float
     overhead: float
-    static: bool = False  # a round's calls have places for gamma proposals, filled or not
 
     def forward(self, positions: int) -> float:
         return self.one * (1 + self.slope * (positions - 1))
@@ -39,8 +38,8 @@ class Truth:
             return self.one * 0.12 * (1 + 0.4 * proposals**0.5)
         return self.one * self.c[drafter] * (1 if drafter == "lookup" else proposals)
 
-    def spent(self, proposals: int, gamma: int) -> float:
-        return self.overhead if proposals or (self.static and gamma) else self.plain_overhead
+    def spent(self, proposals: int) -> float:
+        return self.overhead if proposals else self.plain_overhead
 
     def parts(self, drafter: str, proposals: int, gamma: int = 0) -> dict[str, float]:
         """Seconds of one round by part; plain decoding is drafter none with no proposal."""
@@ -61,7 +60,7 @@ def _c(draft: float, mtp: float, ngram: float, lookup: float) -> dict[str, float
 TRUTH = {
     "recompute": Truth(2.05e-3, 0.01, _c(0.31, 0.34, 0.006, 0.005), 1e-4, 1.6e-4),
     "cached": Truth(1.22e-3, 0.06, _c(0.29, 0.33, 0.011, 0.009), 9e-5, 1.5e-4),
-    "compiled": Truth(0.56e-3, 0.05, _c(0.17, 0.3, 0.02, 0.018), 3e-5, 6e-5, static=True),
+    "compiled": Truth(0.56e-3, 0.05, _c(0.17, 0.3, 0.02, 0.018), 3e-5, 6e-5),
 }
 
 

@@ -38,7 +38,10 @@ BAD = [
     ("sweep/gammas/ngram", [-1], ["sweep.gammas.ngram[0]", "-1", "from 1 to 63"]),
     ("sweep/gammas/ngram", [2, 2], ["sweep.gammas.ngram", "twice"]),
     ("sweep/gammas/draft", [1.5], ["sweep.gammas.draft[0]", "1.5", "whole number"]),
-    ("sweep/gammas/draft", [], ["sweep.gammas.draft", "must not be empty"]),
+    ("sweep/gammas/draft", None, ["sweep.gammas.draft", "null", "[] leaves the drafter out"]),
+    ("sweep/stop", MISSING, ["sweep.stop", "missing"]),
+    ("sweep/stop/half_width", 1.5, ["sweep.stop.half_width", "1.5", "from 0"]),
+    ("sweep/stop/blocks", 1, ["sweep.stop.blocks", "1", "at least 2"]),
     ("sweep/gammas/mtp", [2], ["sweep.gammas.mtp[0]", "2", "must be 1", "depth"]),
     ("sweep/gammas/medusa", [1], ["sweep.gammas.medusa", "unknown key", "draft, ngram, mtp"]),
     ("sweep/gammas/mtp", MISSING, ["sweep.gammas.mtp", "missing"]),
@@ -139,6 +142,22 @@ def test_a_bad_value_is_refused_in_one_line(path, value, words):
         assert word in message, f"{word!r} is not in {message!r}"
 
 
+@pytest.mark.parametrize("drafter", study()["sweep"]["gammas"])
+def test_an_empty_list_leaves_any_drafter_out(drafter):
+    config = edited(f"sweep/gammas/{drafter}", [])
+    configuration.validate(config)
+    assert drafter not in drafters.methods(config)
+
+
+def test_something_must_propose():
+    config = study()
+    config["sweep"] |= {"gammas": {name: [] for name in config["sweep"]["gammas"]}, "trees": {"ngram": [4]}}
+    configuration.validate(config)
+    config["sweep"]["trees"] = {"ngram": []}
+    with pytest.raises(UserError, match=r"^config sweep\.gammas: .* a drafter must have a gamma"):
+        configuration.validate(config)
+
+
 def test_without_the_engine_of_trees_they_are_to_be_left_out():
     config = edited("sweep/engines", ["recompute"])
     config["sweep"]["gammas"] |= {name: [] for name in (*drafters.HEADS, "mtp_chained")}
@@ -185,12 +204,12 @@ TOUCHES = [
     ("seeds", [1], {"analysis"}),
     ("quick", True, {"analysis"}),
     ("device", "cpu", {"plain", "mtp", "draft"} | HEADS | MEASURED),
-    ("threads", 1, {"plain", "mtp", "draft"} | HEADS | MEASURED),
+    ("threads", 2, {"plain", "mtp", "draft"} | HEADS | MEASURED),
     ("corpus/path", "x.txt", set()),
     ("corpus/download/urls", ["https://x"], set()),
     ("corpus/prompt", "A", MEASURED),
     ("corpus/validation_fraction", 0.2, {"corpus"}),
-    ("corpus/offline_fallback", "none", set()),
+    ("corpus/offline_fallback", "pydoc", set()),
     ("model/context", 65, {"plain", "mtp", "draft"}),
     ("model/target/layers", 3, {"plain", "mtp"}),
     ("model/draft/layers", 3, {"draft"}),
@@ -223,6 +242,7 @@ TOUCHES = [
     ("controls/draws", 50_000, {"controls"}),
     ("analysis/equivalence_margin", 0.02, {"analysis"}),
     ("sweep/tokens", 500, {"sweep"}),
+    ("sweep/stop/blocks", 6, {"sweep"}),
 ]
 
 

@@ -14,7 +14,7 @@ from specledger.experiments.acceptance import choose_positions, judge, simulate
 from specledger.experiments.agreement import agreement_rows, margin
 from specledger.experiments.cast import Cast
 from specledger.experiments.contexts import context_rows
-from specledger.experiments.sweep import Method, measure, methods_of, readings, round_rows, token_kinds
+from specledger.experiments.sweep import Method, Stop, measure, methods_of, readings, round_rows, token_kinds
 from specledger.sampling.distributions import Sampling, distribution
 from specledger.sampling.uniforms import Uniforms
 from specledger.sampling.verify import acceptance_probability
@@ -28,7 +28,7 @@ TOKENS = np.random.default_rng(0).integers(CONFIG.vocabulary, size=60)
 
 
 def test_prefix_rows():
-    models = {"mtp": TARGET, "draft": CAST.drafters["draft"].model}
+    models = {"mtp": TARGET, "draft": CAST.drafters["draft"].parts[0]}
     rows = list(checks.prefix_rows(models, ENGINES, TOKENS[:24], short=20, seed=4))
     assert list(rows[0]) == PREFIX_COLUMNS
     assert len(rows) == len(models) * len(ENGINES) * 2
@@ -121,8 +121,18 @@ def test_positions_have_a_whole_context_before_them():
     assert len(others) == 200 - 24 - 40 and not set(others) & set(positions)
 
 
+NEVER = Stop(half_width=0.0, blocks=5)
+
+
 def swept(methods, **how):
-    shared = {"count": 10, "repeats": 3, "sampling": Sampling(), "seed": 4, "after_each": lambda: None} | how
+    shared = {
+        "count": 10,
+        "repeats": 3,
+        "stop": NEVER,
+        "sampling": Sampling(),
+        "seed": 4,
+        "after_each": lambda: None,
+    } | how
     return list(measure(CAST, methods, [1, 2, 3], **shared))
 
 
@@ -175,6 +185,45 @@ def test_repeats_and_seeds_have_texts_of_their_own():
         if row["drafter"] == "draft"
     ]
     assert len(set(rounds)) > 2
+
+
+def test_a_method_ends_once_its_speed_up_is_known(monkeypatch):
+    """Seconds by hand: of the drafts one jumps about by half and one by a hundredth, the n-gram not at all."""
+    jumps = {("draft", 1): 0.5, ("draft", 3): 0.01, ("ngram", 2): 0.0, ("none", 0): 0.0}
+    decode, taken = Method.decode, []
+
+    def timed(method, *arguments, **named):
+        taken.append(method)
+        number = sum(one == method for one in taken)
+        away = jumps[method.drafter, method.gamma] * (-1) ** number
+        return replace(decode(method, *arguments, **named), wall_s=(1.0 + away) * (1.0 if method.gamma else 2.0))
+
+    monkeypatch.setattr(Method, "decode", timed)
+    methods = methods_of(ENGINES[1:], {"draft": [1, 3], "ngram": [2]})
+    found = swept(methods, repeats=8, stop=Stop(half_width=0.03, blocks=3))
+    texts = {method: [row["counted"] for one, row, _ in found if one == method] for method in methods}
+    counts = {(one.drafter, one.gamma, one.copy, one.clocked): len(texts[one]) for one in methods}
+    assert 3 <= counts.pop(("draft", 3, 0, True)) < 8
+    assert counts == {
+        ("draft", 1, 0, True): 8,  # never known that well
+        ("ngram", 2, 0, True): 3,
+        ("ngram", 2, 0, False): 3,
+        ("none", 0, 0, True): 8,  # as long as another goes on, which is paired with it
+        ("none", 0, 1, True): 3,
+        ("none", 0, 0, False): 3,
+    }
+    # What is counted is the same of all, and no clock's word.
+    assert all(sum(counted) == 3 and counted[:3] == [True] * 3 for counted in texts.values())
+    everything = swept(methods, repeats=8, stop=NEVER)
+    assert len(everything) == 8 * len(methods)
+
+
+def test_a_stop_wants_its_blocks_and_a_narrow_interval():
+    stop = Stop(half_width=0.03, blocks=5)
+    assert not stop.reached([0.0] * 4) and stop.reached([0.0] * 5)
+    # t(4, 97.5%) = 2.776: with a standard deviation of 2.3% the half-width is 2.9%, with 2.5% it is 3.1%.
+    shape = np.array([-1.0, -0.5, 0.0, 0.5, 1.0]) / np.std([-1.0, -0.5, 0.0, 0.5, 1.0], ddof=1)
+    assert stop.reached((0.3 + 0.023 * shape).tolist()) and not stop.reached((0.3 + 0.025 * shape).tolist())
 
 
 def text_by_hand() -> Generated:

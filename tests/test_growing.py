@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 from grown import HEAD_NAMES, TREE, grown_cast, trees_in
-from small import sizes, tiny_llama
+from small import model_drafter, sizes, tiny_llama
 from specledger.decoding.engines import engine
 from specledger.decoding.loops import autoregressive, speculative
 from specledger.experiments.block_law import drafts_of
@@ -59,10 +59,7 @@ def test_greedy_trees_write_the_targets_text(name):
 
 def test_a_perfect_drafter_loses_nothing_in_a_tree():
     """The target as its own draft model, greedily: every round accepts the whole depth."""
-    from specledger.decoding.drafters import DraftModel
-    from specledger.experiments.cast import tree_drafter
-
-    text = decode(tree_drafter(DraftModel(model=TARGET), TREE), gamma=len(TREE.parents))
+    text = decode(model_drafter(TARGET).in_tree(TREE), gamma=len(TREE.parents))
     assert text.tokens == PLAIN and {done.accept_len for done in text.rounds[:-1]} == {TREE.depth}
 
 
@@ -105,9 +102,9 @@ def test_complete_decoders_of_trees_and_heads_follow_the_exact_law(name):
 
 def test_cousins_do_not_see_each_other():
     tree = Tree.of((-1, -1, 0, 1))
-    seen = tree_mask(tree, 4, 2, 24).int().tolist()
+    seen = tree_mask(tree, 4, 2, 24).astype(int).tolist()
     assert seen == [[1, 1, 1, 0, 0, 0], [1, 1, 0, 1, 0, 0], [1, 1, 1, 0, 1, 0], [1, 1, 0, 1, 0, 1]]
-    narrow = tree_mask(tree, 4, 2, 2).int().tolist()  # a context of 2: itself and what stands before it
+    narrow = tree_mask(tree, 4, 2, 2).astype(int).tolist()  # a context of 2: itself and what stands before it
     assert narrow == [[0, 1, 1, 0, 0, 0], [0, 1, 0, 1, 0, 0], [0, 0, 1, 0, 1, 0], [0, 0, 0, 1, 0, 1]]
 
 

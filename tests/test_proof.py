@@ -6,9 +6,8 @@ Seeds are fixed. Where a test demands that chance keeps within a bound, its odds
 import numpy as np
 import pytest
 import torch
-from small import drafters_of, sizes, tiny_llama
+from small import drafters_of, model_drafter, sizes, tiny_llama
 from specledger.decoding.counts import Generated, Round
-from specledger.decoding.drafters import DraftModel
 from specledger.decoding.engines import engine
 from specledger.decoding.loops import autoregressive, speculative
 from specledger.experiments import controls
@@ -305,7 +304,7 @@ def good_draft() -> Cast:
     generator = torch.Generator().manual_seed(0)
     for weight in draft.parameters():
         weight.add_(0.03 * torch.randn(weight.shape, generator=generator))
-    return Cast(target=TARGET_MODEL, drafters={**CAST.drafters, "draft": DraftModel(model=draft)})
+    return Cast(target=TARGET_MODEL, drafters={**CAST.drafters, "draft": model_drafter(draft)})
 
 
 SEEN_BY_ROUNDS = {

@@ -11,7 +11,7 @@ TARGET = tiny_llama(sizes(len(CORPUS.vocabulary), context=24), seed=31)
 CAST = Cast(target=TARGET, drafters=drafters_of(TARGET))
 SETTINGS = {
     "engines": ["recompute", "cached", "compiled"], "gammas": {"draft": [1, 3], "ngram": [2], "mtp": [1]},
-    "tokens": 8, "repeats": 1, "warmup_tokens": 8, "threads": 1,
+    "tokens": 8, "repeats": 1, "stop": {"half_width": 0.0, "blocks": 5}, "warmup_tokens": 8, "threads": 1,
     "sampling": {"temperature": 1.0, "top_k": None, "top_p": None},
 }  # fmt: skip
 
@@ -70,7 +70,7 @@ def test_nothing_is_compiled_while_it_is_timed(monkeypatch):
 
 class Quiet:
     def __init__(self, *arguments, **named):
-        self.advance = lambda: None
+        self.done, self.advance, self.expect = 0, lambda: None, lambda total: None
 
     def __enter__(self):
         return self

@@ -9,8 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from small import drafters_of, sizes, tiny_llama
-from specledger.decoding.drafters import DraftModel
+from small import drafters_of, model_drafter, sizes, tiny_llama
 from specledger.decoding.engines import engine
 from specledger.experiments import controls
 from specledger.experiments.cast import Cast
@@ -54,7 +53,7 @@ def near_cast(noise: float = 0.03) -> Cast:
     generator = torch.Generator().manual_seed(0)
     for weight in draft.parameters():
         weight.add_(noise * torch.randn(weight.shape, generator=generator))
-    return Cast(target=TARGET, drafters={**drafters_of(TARGET), "draft": DraftModel(model=draft)})
+    return Cast(target=TARGET, drafters={**drafters_of(TARGET), "draft": model_drafter(draft)})
 
 
 def place() -> Place:

@@ -202,7 +202,7 @@ def test_aggregates_take_exactly_the_configured_seeds(another):
     assert (another.results / "sweep" / "1" / "runs.csv").is_file()
 
 
-def test_training_goes_on_after_ctrl_c(another):
+def test_training_goes_on_after_ctrl_c(another, ctrl_c):
     """The terminal sends SIGINT to Snakemake and its jobs; Snakemake then removes what the job declared."""
     config = write_config(another.checkout / "long.yaml", {"training": {"draft": {"steps": 800}}})
     model, log = "results/tiny/models/draft/1/model.safetensors", another.results / "logs" / "train" / "draft-1.log"

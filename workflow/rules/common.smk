@@ -1,4 +1,5 @@
 # What the rules share. The checked configuration, folders, and what makes a job run again.
+import contextlib
 import json
 import os
 import sys
@@ -9,8 +10,9 @@ from specledger.analysis.adoption import settle
 from specledger.corpus.source import from_file, sha256
 from specledger.corpus.text import check_usable, decode_utf8
 from specledger.foundation import config as configuration
-from specledger.foundation import drafters, duration, stages
+from specledger.foundation import drafters, duration, ending, stages, view
 from specledger.foundation.devices import resolve
+from specledger.foundation.ending import end_jobs_on_signals
 from specledger.foundation.errors import UserError
 from specledger.foundation.fingerprint import code_hash
 from specledger.foundation.records import hash_text
@@ -67,6 +69,8 @@ except UserError as error:
 HEADS = drafters.heads_of(config)
 TREES = drafters.trees_of(config)
 SEEDS = [int(seed) for seed in config["seeds"]]
+# Jobs of one core that run side by side.
+AT_ONCE = max((workflow.resource_settings.cores or 1) // config["threads"], 1)
 GPU = 1 if ON_GPU else 0  # a job on the CPU asks for no GPU, so that --resources gpu=1 doesn't queue it
 
 
@@ -113,6 +117,12 @@ def head_files(head):
     return [RESULTS / "heads" / head / "{seed}" / "heads.safetensors"]
 
 
+def files_of_first(head, seed):
+    """The files of the head that another one's training begins with; none for most."""
+    first = drafters.SPECS[head].begins_with
+    return [str(path).format(seed=seed) for path in head_files(first)] if first else []
+
+
 def meaning_of(path):
     """A hash of what a YAML file says, whatever its comments and its format."""
     try:
@@ -131,17 +141,48 @@ def results_folder(wildcards, input):
     return str(Path(input.record).parents[1])
 
 
+def say(line):
+    """A line to the user; a terminal that was closed is no error."""
+    with contextlib.suppress(OSError):
+        print(f"specledger: {line}", flush=True)
+
+
 def word_about_time():
-    """Say before the first job what runs where and, without a GPU, about how long it takes."""
+    """What runs where and, without a GPU, about how long the trainings take, and what that assumes."""
+    about = f"study '{STUDY}' with {len(SEEDS)} seed(s)"
     if ON_GPU:
-        print(f"specledger: study '{STUDY}' with {len(SEEDS)} seed(s) on CUDA")
+        return f"{about} on CUDA"
+    return f"{about} on the CPU: {duration.in_words(config, AT_ONCE)}"
+
+
+def show_the_run():
+    """Tell the view of the run, where Snakemake has one, which jobs there are and how long such jobs took before."""
+    if view.current is None:
         return
-    hours = duration.training_hours(config)
-    about = f"{hours * 60:.0f} minutes" if hours < 1.5 else f"{hours:.0f} hours"
-    print(
-        f"specledger: study '{STUDY}' with {len(SEEDS)} seed(s) on the CPU: training takes about {about} "
-        "of one core, and decoding comes on top; a CUDA device is used where there is one (device: auto)"
-    )
+    run = view.Run(AT_ONCE)
+    for job in workflow.dag.needrun_jobs():
+        if job.output:
+            past_s = past_seconds(Path(job.benchmark)) if job.benchmark else None
+            named = {"past_s": past_s, "alone": job.rule.name == "sweep_of_seed"}
+            found = view.Job.of(job.rule.name, job.wildcards_dict, **named)
+            if found.past_s is None and not ON_GPU:
+                found.past_s = duration.training_s(config, found.kind.split()[-1])
+            run.jobs[workflow.dag.jobid(job)] = found
+    view.current.begin(run)
+
+
+def past_seconds(benchmark):
+    """How long this job took when it ran last, or else one of its kind did."""
+    kind = benchmark.name.rpartition("-")[0]
+    same = [path for path in benchmark.parent.glob("*.tsv") if path.name.rpartition("-")[0] == kind]
+    found = [view.seconds_in(path) for path in (benchmark, *same)]
+    return next((seconds for seconds in found if seconds is not None), None)
+
+
+def how_it_ended():
+    if ending.asked():
+        return f"stopped by {ending.asked()}; the same command goes on where it was"
+    return f"a stage failed; its line is above, its whole log in {RESULTS / 'logs'}"
 
 
 wildcard_constraints:

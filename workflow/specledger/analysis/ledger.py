@@ -6,7 +6,7 @@ import pandas as pd
 from specledger.analysis.costs import FORWARD, PROPOSE, ROUND, with_ratios
 from specledger.analysis.engines import writes_other_text
 from specledger.analysis.frames import PLAIN, columns_of, known, mean, ordered
-from specledger.analysis.timing import ratio_interval
+from specledger.analysis.timing import is_counted, ratio_interval
 from specledger.foundation.drafters import CHOOSERS, TYPICAL, branched
 from specledger.statistics.intervals import Interval, t_interval
 from specledger.theory.speculation import expected_tokens_per_round, measured_cost_speedup, walltime_speedup
@@ -26,16 +26,18 @@ def methods_by_seed(texts: pd.DataFrame, forwards: pd.DataFrame) -> pd.DataFrame
     Args:
         texts: the study's texts with their ratios, as `timing.with_ratios` gives them.
 
+    Counts are of the texts that every method has, seconds of all that were timed.
     alpha is the sum of accepted over the sum of examined proposals, examined = min(A + 1, gamma) a round.
     c, v and overhead are of single timings over that of a one-token forward: of one proposed token, of
     verifying gamma + 1 positions, of what a round takes beside its proposal and its forward.
     """
     groups = texts.groupby(["seed", *METHOD], sort=True)
-    sums = groups[["accepted", "examined", "rounds", "tokens", "drafted"]].sum()
-    means = groups[["target_forwards", "draft_forwards", "wall_s"]].mean()
+    counted = texts[is_counted(texts)].groupby(["seed", *METHOD], sort=True)
+    sums = counted[["accepted", "examined", "rounds", "tokens", "drafted"]].sum()
+    forwards_of = counted[["target_forwards", "draft_forwards"]].mean()
     medians = groups[["log_speedup", "log_vs_recompute"]].median()
-    table = pd.concat([means, medians], axis=1).assign(
-        tokens=sums["tokens"] / groups.size(),
+    table = pd.concat([forwards_of, groups[["wall_s"]].mean(), medians], axis=1).assign(
+        tokens=sums["tokens"] / counted.size(),
         repeats=groups.size(),
         alpha=sums["accepted"] / sums["examined"].where(sums["examined"] > 0),
         tokens_per_round=sums["tokens"] / sums["rounds"],
@@ -115,7 +117,7 @@ def _ledger_row(
         **_speedups(texts, plain),
         **{name: mean(group[name]) for name in ("c", "v", "overhead", "proposals")},
         "seeds": group["seed"].nunique(),
-        "repeats": int(group["repeats"].max()),
+        "repeats": int(group["repeats"].min()),
     }
     return row | _theory(row, plain_overhead)
 

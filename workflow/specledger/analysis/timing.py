@@ -24,6 +24,11 @@ def of_study(runs: pd.DataFrame) -> pd.DataFrame:
     return runs[(runs["copy"] == 0) & is_true(runs["clocked"])]
 
 
+def is_counted(runs: pd.DataFrame) -> pd.Series:
+    """Whether acceptance and rounds of a text count: those of the first blocks, which every method has."""
+    return is_true(runs["counted"]) if "counted" in runs else pd.Series(True, index=runs.index)
+
+
 def with_ratios(runs: pd.DataFrame) -> pd.DataFrame:
     """The study's texts with their log ratio to the plain text of their block, on their engine and on recompute.
 
@@ -44,11 +49,12 @@ def with_ratios(runs: pd.DataFrame) -> pd.DataFrame:
         row = table[table["plain_s"].isna()].iloc[0]
         raise UserError(f"sweep of seed {row['seed']}: no plain row for {row['engine']} in repeat {row['repeat']}")
     per_token = table["wall_s"] / table["tokens"]
+    counted = is_counted(table)
     return table.assign(
         log_speedup=np.log(table["plain_s"] / per_token),
         log_vs_recompute=np.log(table["recompute_s"] / per_token),
-        alpha=table["accepted"] / table["examined"].where(table["examined"] > 0),
-        tokens_per_round=table["tokens"] / table["rounds"],
+        alpha=table["accepted"] / table["examined"].where((table["examined"] > 0) & counted),
+        tokens_per_round=table["tokens"] / table["rounds"].where(counted),
     )
 
 

@@ -97,7 +97,9 @@ def _most(chain: pd.Series, size: pd.Series) -> float:
     """What a tree of this size could win over the chain at most, at the measured v."""
     drafts, rests = ([row["gamma"] * row["c"] for row in (chain, size)], [row["overhead"] for row in (chain, size)])
     yields = size["tokens_per_round"] / chain["tokens_per_round"]
-    return float(yields * (drafts[0] + chain["v"] + rests[0]) / (min(drafts) + size["v"] + min(rests)))
+    spent = [drafts[0] + chain["v"] + rests[0], min(drafts) + size["v"] + min(rests)]
+    # On a busy machine a difference of timings may come out below nothing.
+    return float(yields * spent[0] / spent[1]) if min(spent) > 0 else np.nan
 
 
 def verdict(ratio: Interval | None, most: Interval | None) -> str:

@@ -2,7 +2,7 @@
 
 from specledger.commands import measuring
 from specledger.commands.folders import add_folder
-from specledger.decoding.engines import engine
+from specledger.decoding.engines import usable
 from specledger.experiments.checks import greedy_rows, prefix_rows
 from specledger.experiments.oracle import SIBLINGS, SMALL_TREES, oracle_rows, random_cast
 from specledger.foundation.records import write_rows
@@ -19,7 +19,7 @@ def add_arguments(parser) -> None:
 
 def run(options, log) -> None:
     settings, corpus, cast = measuring.begin(options)
-    engines = [engine(name) for name in settings["engines"]]
+    engines, _ = usable(settings["engines"], cast.target.lm_head.weight.device, log.say)
     prompt = corpus.validation[: settings["greedy_prompt"]].tolist()
     greedy = list(
         greedy_rows(cast, engines, settings["gammas"], prompt, count=settings["greedy_tokens"], seed=options.seed)

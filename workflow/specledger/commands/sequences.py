@@ -1,7 +1,7 @@
 """Stage `sequences`: short texts through the complete decoders, held against exact laws, of one seed."""
 
 from specledger.commands import measuring
-from specledger.decoding.engines import Engine, engine
+from specledger.decoding.engines import Engine, usable
 from specledger.experiments.remembered import Remembered
 from specledger.experiments.sequences import Laws, sequence_rows
 from specledger.experiments.sweep import serves
@@ -24,7 +24,7 @@ def parts_of(executed: Engine, drafters: list[str], samplings: list[Sampling]) -
 def run(options, log) -> None:
     settings, corpus, cast = measuring.begin(options)
     samplings = [Sampling(**sampling) for sampling in settings["samplings"]]
-    engines = [engine(name) for name in settings["engines"]]
+    engines, _ = usable(settings["engines"], cast.target.lm_head.weight.device, log.say)
     asked = [part for executed in engines for part in parts_of(executed, settings["drafters"], samplings)]
     rows, known = [], Laws(cast, corpus.prompt.tolist())
     size = {key: settings[key] for key in ("gamma", "texts")}

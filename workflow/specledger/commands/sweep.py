@@ -7,16 +7,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from specledger.commands import measuring
-from specledger.decoding.engines import engine
-from specledger.decoding.steps import NotCompiled
-from specledger.decoding.steps import why_not as not_compiled
+from specledger.decoding.engines import usable
 from specledger.experiments.agreement import AGREEMENT_COLUMNS, agreement_rows
 from specledger.experiments.cast import Cast
 from specledger.experiments.forward_costs import cost_rows, over_blocks
-from specledger.experiments.sweep import Method, measure, methods_of, round_rows, token_kinds, warm_up
+from specledger.experiments.sweep import PLAIN, Method, Stop, measure, methods_of, round_rows, token_kinds, warm_up
 from specledger.experiments.texts import ROUND_COLUMNS, chosen_rounds
 from specledger.foundation.devices import describe
-from specledger.foundation.drafters import branched
 from specledger.foundation.progress import Progress
 from specledger.foundation.records import write_json, write_rows
 from specledger.sampling.distributions import Sampling
@@ -44,7 +41,7 @@ def alone_on_the_machine(log):
 def run(options, log) -> None:
     settings, corpus, cast = measuring.begin(options)
     with alone_on_the_machine(log):
-        engines, left_out = usable_engines(cast, settings, corpus.prompt.tolist(), seed=options.seed, log=log)
+        engines, left_out = warm_engines(cast, settings, corpus.prompt.tolist(), seed=options.seed, log=log)
         methods = methods_of(engines, settings["gammas"])
         texts, costs = timed(cast, engines, methods, corpus, settings, options.seed, log)
         write(options, settings, corpus, cast, engines, left_out, texts, costs)
@@ -58,7 +55,8 @@ def write(options, settings: dict, corpus, cast: Cast, engines: list, left_out: 
     write_rows(output / "forwards.csv", [{"seed": seed, **row, **machine} for row in costs])
     counted = [(method, row, text) for method, row, text in texts if method.counts]
     write_rows(output / "runs.csv", [{**row, **machine} for _, row, _ in texts])
-    write_rows(output / "rounds.csv", [line for _, row, text in counted for line in round_rows(row, text)])
+    rounds = [line for _, row, text in counted if row["counted"] for line in round_rows(row, text)]
+    write_rows(output / "rounds.csv", rounds)
     # Where no two engines share a rule of context, as without a compiler, there is nothing to compare.
     found = agreement_rows(cast, counted, prompt, count=settings["tokens"], sampling=sampling)
     write_rows(output / "agreement.csv", list(found), AGREEMENT_COLUMNS)
@@ -66,8 +64,7 @@ def write(options, settings: dict, corpus, cast: Cast, engines: list, left_out: 
     window = [executed for executed in engines if executed.context_rule == "window"]
     apart = [row for executed in window for row in rounds_apart(cast, executed, prompt, settings, seed)]
     write_rows(output / "apart.csv", apart, ROUND_COLUMNS)
-    shown = next(executed for executed in reversed(engines) if not executed.static)
-    write_json(output / "sample.json", sample(cast, corpus, shown, sampling, seed))
+    write_json(output / "sample.json", sample(cast, corpus, engines[-1], sampling, seed))
 
 
 def sampling_of(settings: dict) -> Sampling:
@@ -76,16 +73,22 @@ def sampling_of(settings: dict) -> Sampling:
 
 def timed(cast: Cast, engines: list, methods: list[Method], corpus, settings: dict, seed: int, log) -> tuple:
     """Every text of the sweep, with its method and its row, and the costs of the pieces, block by block."""
-    sampling, total = sampling_of(settings), len(methods) * settings["repeats"]
+    sampling, total, repeats = sampling_of(settings), len(methods) * settings["repeats"], settings["repeats"]
     pieces: list[dict] = []
 
-    def costs(repeat: int) -> None:
+    def costs(repeat: int, left: list[Method]) -> None:
+        progress.expect(progress.done + len(left) * (repeats - repeat + 1))
         reach = cast.target.config.context
         tokens = corpus.validation[: reach * (2 + repeat % COST_PLACES)].tolist()
-        rows = cost_rows(cast, engines, settings["gammas"], tokens, sampling=sampling, threads=settings["threads"])
-        pieces.extend(rows)
+        for one in engines:
+            gammas: dict[str, list[int]] = {}
+            for method in left:
+                if method.engine is one and method.drafter != PLAIN and method.counts:
+                    gammas.setdefault(method.drafter, []).append(method.gamma)
+            pieces.extend(cost_rows(cast, [one], gammas, tokens, sampling=sampling, threads=settings["threads"]))
 
-    shared = {"count": settings["tokens"], "repeats": settings["repeats"], "sampling": sampling, "seed": seed}
+    shared = {"count": settings["tokens"], "repeats": repeats, "sampling": sampling, "seed": seed}
+    shared["stop"] = Stop(**settings["stop"])
     with Progress(f"sweep seed {seed}", total, log, unit="text") as progress:
         each = {"after_each": progress.advance, "between": costs}
         texts = list(measure(cast, methods, corpus.prompt.tolist(), **shared, **each))
@@ -94,39 +97,22 @@ def timed(cast: Cast, engines: list, methods: list[Method], corpus, settings: di
 
 def rounds_apart(cast: Cast, executed, prompt: list[int], settings: dict, seed: int):
     """Rounds of texts that were not timed: what the cost model predicts the timed ones of this engine from."""
-    size = {"texts": settings["repeats"], "tokens": settings["tokens"], "sampling": sampling_of(settings)}
+    texts = min(settings["repeats"], settings["stop"]["blocks"])
+    size = {"texts": texts, "tokens": settings["tokens"], "sampling": sampling_of(settings)}
     return chosen_rounds(cast, settings["gammas"], prompt, executed, seed=seed, after_each=lambda: None, **size)
 
 
-def usable_engines(cast: Cast, settings: dict, prompt: list[int], *, seed: int, log) -> tuple[list, dict[str, str]]:
-    """The engines that run here, warm, and why the others don't; what can't be compiled is told of and left out."""
-    found, left_out = [], {}
-    chains = (gammas for drafter, gammas in settings["gammas"].items() if not branched(drafter))
-    widest = 1 + max(gamma for gammas in chains for gamma in gammas)
-    longest = max(len(prompt) + settings["tokens"], (1 + COST_PLACES) * cast.target.config.context + widest)
+def warm_engines(cast: Cast, settings: dict, prompt: list[int], *, seed: int, log) -> tuple[list, dict[str, str]]:
+    """The engines that run here, warm, and why the others don't."""
+    found, left_out = usable(settings["engines"], cast.target.lm_head.weight.device, log.say)
     warming = {"count": settings["warmup_tokens"], "sampling": sampling_of(settings), "seed": seed}
-    for name in settings["engines"]:
-        executed, why = engine(name, longest=longest), None
-        if executed.static:
-            why = not_compiled(cast.target.lm_head.weight.device)
-            if why is None:
-                log.say(f"sweep: compiling for engine {name}; its seconds are counted apart")
-        if why is None:
-            try:
-                warm_up(cast, methods_of([executed], settings["gammas"]), prompt, **warming)
-            except NotCompiled as error:
-                why = str(error)
-        if why is None:
-            found.append(executed)
-        else:
-            left_out[name] = why
-            log.say(f"sweep: engine {name} is left out: {why}")
+    warm_up(cast, methods_of(found, settings["gammas"]), prompt, **warming)
     return found, left_out
 
 
 def engine_rows(settings: dict, engines: list, left_out: dict[str, str]) -> list[dict]:
     """One row per engine that was asked for: is it there, why not, and the seconds that it compiled for."""
-    compile_s = {executed.name: executed.compile_s for executed in engines if executed.static}
+    compile_s = {executed.name: executed.compile_s for executed in engines}
     return [
         {
             "engine": name,

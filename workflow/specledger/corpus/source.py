@@ -86,8 +86,10 @@ def acquire(settings: dict, say: Callable[[str], None]) -> tuple[str, dict]:
             say("corpus: report can be compared with the published readings. Later: snakemake --forcerun corpus")
         else:
             raise UserError(
-                "corpus: no mirror answered and corpus.offline_fallback is none; "
-                "download tiny shakespeare elsewhere and set corpus.path or SPECLEDGER_CORPUS to the file"
+                "corpus: no mirror answered and corpus.offline_fallback is none. Three ways out: "
+                "run again with a network; set corpus.path or SPECLEDGER_CORPUS to a text of yours, such as "
+                "tiny shakespeare downloaded elsewhere; or set corpus.offline_fallback: pydoc, which is Python's own "
+                "documentation"
             )
     text = decode_utf8(raw, origin)
     fallback = source == "pydoc"

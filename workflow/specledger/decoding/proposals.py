@@ -6,9 +6,8 @@ Shapes: T positions, D width, G proposals, V vocabulary.
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import torch
-from torch import Tensor
 
+from specledger.models.arrays import Array, take
 from specledger.theory.trees import Tree
 
 
@@ -20,18 +19,17 @@ class Output:
     device keeps the logits there: None. `before_TD` is the stream before the last block, where a head asks for it.
     """
 
-    logits_TV: Tensor | None
-    hidden_TD: Tensor
+    logits_TV: Array | None
+    hidden_TD: Array
     first: int
-    before_TD: Tensor | None = None
+    before_TD: Array | None = None
     _along: dict[tuple[int, ...], "Output"] = field(default_factory=dict, repr=False)
 
     def along(self, rows: tuple[int, ...]) -> "Output":
         """The output of these rows alone, as if they had been computed in a line; the same object for the same rows."""
         if rows not in self._along:
-            taken = torch.tensor(rows, device=self.hidden_TD.device)
-            before_TD = None if self.before_TD is None else self.before_TD.index_select(0, taken)
-            hidden_TD = self.hidden_TD.index_select(0, taken)
+            before_TD = None if self.before_TD is None else take(self.before_TD, rows)
+            hidden_TD = take(self.hidden_TD, rows)
             self._along[rows] = replace(self, hidden_TD=hidden_TD, before_TD=before_TD, _along={})
         return self._along[rows]
 
@@ -50,14 +48,6 @@ class Proposal:
     caught_up: int = 0
     tree: Tree | None = None
     typical: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class LaidOut:
-    """A proposal that lies where the engine's next verdict reads it; what it is comes back with the verdict."""
-
-    forwards: int
-    caught_up: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

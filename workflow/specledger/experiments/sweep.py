@@ -1,7 +1,8 @@
 """The sweep over engines, drafters and gamma: counts and seconds of whole texts, in shuffled order."""
 
+import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from specledger.decoding.counts import PHASES, Generated
 from specledger.decoding.engines import Engine
@@ -10,6 +11,7 @@ from specledger.experiments.cast import Cast
 from specledger.foundation.drafters import branched, goes_on_from_caches
 from specledger.sampling.distributions import Sampling
 from specledger.sampling.uniforms import Uniforms, stream
+from specledger.statistics.intervals import t_interval
 
 PLAIN = "none"
 
@@ -26,6 +28,11 @@ class Method:
     gamma: int
     copy: int = 0
     clocked: bool = True
+
+    @property
+    def plain(self) -> "Method":
+        """Plain decoding on the same engine, which this is paired with."""
+        return replace(self, drafter=PLAIN, gamma=0, copy=0, clocked=True)
 
     @property
     def counts(self) -> bool:
@@ -86,20 +93,24 @@ def measure(
     *,
     count: int,
     repeats: int,
+    stop: "Stop",
     sampling: Sampling,
     seed: int,
     after_each: Callable[[], None],
-    between: Callable[[int], None] = lambda repeat: None,
+    between: Callable[[int, list[Method]], None] = lambda repeat, methods: None,
 ) -> Iterator[tuple[Method, dict, Generated]]:
-    """One row per text, and the text: each repeat decodes with every method once, in an order of its own.
+    """One row per text, and the text: each repeat decodes once with every method that is not done, in shuffled order.
 
-    `between` is called before each repeat with its number.
+    `between` is called before each repeat with its number and those methods.
     """
-    shuffler = stream("order", seed)
+    shuffler, known = stream("order", seed), Known()
     for repeat in range(1, repeats + 1):
-        between(repeat)
-        for order, index in enumerate(shuffler.permutation(len(methods)), start=1):
-            method = methods[index]
+        left = known.left(methods, stop)
+        if not left:
+            return
+        between(repeat, left)
+        chosen = [methods[index] for index in shuffler.permutation(len(methods)) if methods[index] in left]
+        for order, method in enumerate(chosen, start=1):
             text = method.decode(cast, prompt, count=count, sampling=sampling, uniforms=text_uniforms(seed, repeat))
             row = {
                 "seed": seed,
@@ -113,10 +124,58 @@ def measure(
                 "copy": method.copy,
                 "clocked": method.clocked,
                 "temperature": sampling.temperature,
+                "counted": repeat <= stop.blocks,
                 **readings(text, method.gamma),
             }
+            known.note(method, repeat, text)
             yield method, row, text
             after_each()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stop:
+    """When a method has been timed often enough: after `blocks` texts, once its speed-up is known to `half_width`.
+
+    The 95% t interval of the mean log ratio of seconds a token to plain decoding in the same block, of one seed, ends
+    at most that far from its middle, as a share. The rule sees the spread of the ratios and not what they say.
+    Acceptance and tokens a round are counted in the first `blocks` texts of every method, however many were timed,
+    so that they are of the same texts for all methods and do not depend on the clock.
+    """
+
+    half_width: float
+    blocks: int
+
+    def reached(self, logs: list[float]) -> bool:
+        if not self.half_width or len(logs) < self.blocks:
+            return False
+        found = t_interval(logs)
+        return math.expm1((found.hi - found.lo) / 2) <= self.half_width
+
+
+@dataclass(kw_only=True)
+class Known:
+    """Seconds a token of every text so far, by method and block."""
+
+    per_token_s: dict[Method, dict[int, float]] = field(default_factory=dict)
+
+    def note(self, method: Method, repeat: int, text: Generated) -> None:
+        self.per_token_s.setdefault(method, {})[repeat] = text.wall_s / len(text.tokens)
+
+    def _logs(self, method: Method, base: Method) -> list[float]:
+        own, other = self.per_token_s.get(method, {}), self.per_token_s.get(base, {})
+        return [math.log(own[repeat] / other[repeat]) for repeat in own.keys() & other.keys()]
+
+    def left(self, methods: list[Method], stop: Stop) -> list[Method]:
+        """The methods that are not done: what a done one is paired with goes on with its partner."""
+        open_ = [
+            one
+            for one in methods
+            if not (one.drafter == PLAIN and one.counts)
+            # A run without clocks is paired with the same method's with clocks, every other with plain decoding.
+            and not stop.reached(self._logs(one, replace(one, clocked=True) if not one.clocked else one.plain))
+        ]
+        needed = {one for each in open_ for one in (each, replace(each, copy=0, clocked=True))}
+        return [one for one in methods if one in needed or (needed and one.drafter == PLAIN and one.counts)]
 
 
 def text_uniforms(seed: int, repeat: int) -> Uniforms:

@@ -7,10 +7,29 @@ from pathlib import Path
 import yaml
 from jsonschema import Draft202012Validator
 
-from specledger.foundation.drafters import DEPTHS, EAGER, goes_on_from_caches
+from specledger.foundation.drafters import DEPTHS, EAGER, HEADS, SPECS, TREE, branched, goes_on_from_caches, methods
 from specledger.foundation.errors import UserError
 
 SCHEMA = Path(__file__).resolve().parents[2] / "schemas" / "config.schema.yaml"
+
+
+def schema() -> dict:
+    """The schema of a configuration: the file's, with what follows from the drafters that there are."""
+    found = yaml.safe_load(SCHEMA.read_text(encoding="utf-8"))
+
+    def fill(part: dict, kinds: dict[str, str], required: list[str]) -> None:
+        part |= {
+            "required": required,
+            "properties": {name: {"$ref": f"#/$defs/{kind}"} for name, kind in kinds.items()},
+        }
+
+    sweep, required = found["properties"]["sweep"]["properties"], [name for name, one in SPECS.items() if one.required]
+    fill(found["$defs"]["heads"]["properties"]["steps"], dict.fromkeys(HEADS, "positive"), list(HEADS))
+    gammas = dict.fromkeys(SPECS, "gammas")
+    fill(sweep["gammas"], gammas, required)
+    trees = [name for one in SPECS.values() for name in one.titles if branched(name)]
+    fill(sweep["trees"], dict.fromkeys((name.removesuffix(TREE) for name in trees), "tree_sizes"), [])
+    return found
 
 
 def _path(parts) -> str:
@@ -70,8 +89,8 @@ def _refuse_by_schema(error) -> None:
 
 def validate(config: dict) -> None:
     """UserError in one line, with key, value and what is allowed, for the first thing that is wrong."""
-    schema = yaml.safe_load(SCHEMA.read_text(encoding="utf-8"))
-    errors = sorted(Draft202012Validator(schema).iter_errors(config), key=lambda e: (list(map(str, e.path)), e.message))
+    errors = Draft202012Validator(schema()).iter_errors(config)
+    errors = sorted(errors, key=lambda e: (list(map(str, e.path)), e.message))
     if errors:
         _refuse_by_schema(errors[0])
     _check_finite(config)
@@ -138,6 +157,8 @@ def _check_lookup(drafting: dict) -> None:
 
 
 def _check_gammas(config: dict) -> None:
+    if not methods(config):
+        refuse("sweep.gammas", config["sweep"]["gammas"], "a drafter must have a gamma, or sweep.trees a tree")
     largest = config["model"]["context"] - 1
     for drafter, gammas in config["sweep"]["gammas"].items():
         limit = DEPTHS.get(drafter, largest)
@@ -153,7 +174,7 @@ def _check_checks(config: dict) -> None:
     if not checks["prefix_short"] < checks["prefix_long"] <= context:
         allowed = f"must be more than checks.prefix_short {checks['prefix_short']} and at most model.context {context}"
         refuse("checks.prefix_long", checks["prefix_long"], allowed)
-    longest = max(gamma for gammas in config["sweep"]["gammas"].values() for gamma in gammas)
+    longest = max((gamma for gammas in config["sweep"]["gammas"].values() for gamma in gammas), default=0)
     room = context - checks["greedy_prompt"] - longest
     if room < 1:
         allowed = f"must leave room for a token and the largest gamma {longest} in model.context {context}"

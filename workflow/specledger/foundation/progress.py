@@ -1,6 +1,11 @@
-"""What the user sees while a stage runs: a bar on a terminal, a line every few seconds in a log."""
+"""What the user sees while a stage runs: lines in its log, and on the terminal a bar, lines, or the view of the run.
+
+Where the run draws a view of all its jobs (`view.py`, which sets `VIEWED`), a stage writes to its log alone: the view
+reads there how far the stage is, and prints the lines that are marked as said.
+"""
 
 import contextlib
+import os
 import sys
 import time
 from pathlib import Path
@@ -8,7 +13,10 @@ from pathlib import Path
 from tqdm import tqdm
 
 LOG_EVERY_S = 5.0
-PRINT_EVERY_S = 20.0
+VIEW_EVERY_S = 1.0
+PRINT_EVERY_S = 60.0
+VIEWED = "SPECLEDGER_VIEWED"  # in the environment of the jobs of a run that draws a view
+SAID = "! "  # stands in a log, behind the time, before a line that the user should see
 
 
 class Log:
@@ -25,10 +33,23 @@ class Log:
             with contextlib.suppress(OSError):  # a full disk must not end work that only tells how far it is
                 print(time.strftime("%H:%M:%S"), line, file=self._file)
 
+    @property
+    def viewed(self) -> bool:
+        """Whether a view of the run reads this log."""
+        return self._file is not None and VIEWED in os.environ
+
     def say(self, line: str) -> None:
         """To the log and to the terminal."""
-        self.write(line)
-        print(f"specledger: {line}", file=sys.stderr, flush=True)
+        self.tell(f"specledger: {line}", line)
+
+    def tell(self, line: str, logged: str) -> None:
+        """A line to the terminal, by way of the view where there is one; `logged` is what the log says without one."""
+        if self.viewed:
+            self.write(SAID + line)
+            return
+        self.write(logged)
+        with contextlib.suppress(OSError):  # the terminal was closed
+            print(line, file=sys.stderr, flush=True)
 
 
 class Progress:
@@ -39,7 +60,8 @@ class Progress:
         self.done = self._already = already
         self.start = time.monotonic()
         self._logged, self._printed = self.start, self.start
-        shown = sys.stderr.isatty()
+        self._every_s = VIEW_EVERY_S if log.viewed else LOG_EVERY_S
+        shown = sys.stderr.isatty() and not log.viewed
         self._bar = tqdm(total=total, initial=already, desc=label, unit=unit, leave=False) if shown else None
 
     def __enter__(self) -> "Progress":
@@ -50,9 +72,15 @@ class Progress:
             self._bar.close()
         self.log.write(f"{self.label}: {self.done}/{self.total} in {time.monotonic() - self.start:.1f} s")
 
+    def expect(self, total: int) -> None:
+        """From now on there are as many steps in all."""
+        self.total = total
+        if self._bar is not None:
+            self._bar.total = total
+
     def due(self) -> bool:
         """Whether the next `advance` will write a line, so that costly detail is read only then."""
-        return self._bar is not None or time.monotonic() - self._logged >= LOG_EVERY_S
+        return self._bar is not None or time.monotonic() - self._logged >= self._every_s
 
     def advance(self, detail: str = "") -> None:
         self.done += 1
@@ -60,11 +88,12 @@ class Progress:
             self._bar.set_postfix_str(detail, refresh=False)
             self._bar.update()
         now = time.monotonic()
-        if now - self._logged >= LOG_EVERY_S:
+        if now - self._logged >= self._every_s:
             self._logged = now
             left = (now - self.start) / (self.done - self._already) * (self.total - self.done)
-            line = f"{self.label}: {self.unit} {self.done}/{self.total} {detail} {left:.0f} s left"
+            line = " ".join(f"{self.label}: {self.unit} {self.done}/{self.total} {detail} {left:.0f} s left".split())
             self.log.write(line)
-            if self._bar is None and now - self._printed >= PRINT_EVERY_S:
+            if self._bar is None and not self.log.viewed and now - self._printed >= PRINT_EVERY_S:
                 self._printed = now
-                print(f"specledger: {line}", file=sys.stderr, flush=True)
+                with contextlib.suppress(OSError):
+                    print(f"specledger: {line}", file=sys.stderr, flush=True)

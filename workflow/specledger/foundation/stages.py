@@ -4,10 +4,11 @@ import json
 
 from specledger.foundation.drafters import (
     CHOOSERS,
-    EAGER,
     JOINT,
     SPEAKING,
+    SPECS,
     TYPICAL,
+    base_of,
     branched,
     heads_of,
     methods,
@@ -58,18 +59,19 @@ def _measured_by(config: dict, stage: str) -> dict:
     """What a stage that plays with the models of a seed depends on."""
     sweep, sampling = config["sweep"], {"sampling": config["sampling"]}
     shared = {"prompt": config["corpus"]["prompt"], "device": config["device"], "threads": config["threads"]}
-    drafting, eager = {"drafting": config["drafting"]}, [name for name in sweep["engines"] if name in EAGER]
+    drafting, engines = {"drafting": config["drafting"]}, sweep["engines"]
     match stage:
         case "trees":
             slice_ = {**config["trees"], "sizes": trees_of(config), **sampling}
         case "checks":
-            slice_ = {**config["checks"], "engines": eager, "gammas": methods(config), **drafting}
+            slice_ = {**config["checks"], "engines": engines, "gammas": methods(config), **drafting}
         case "acceptance":
             slice_ = {**config["acceptance"], **_cast_of(config), **sampling}
         case "sequences":
-            # In a few tokens lookup finds nothing; typical acceptance is lossy by design.
-            drafters = [name for name in sorted(methods(config)) if name != "lookup" and not name.endswith(TYPICAL)]
-            slice_ = {**config["sequences"], "engines": eager, "drafters": drafters, **drafting}
+            # In a few tokens a search finds nothing; typical acceptance is lossy by design.
+            asked = [name for name in sorted(methods(config)) if not name.endswith(TYPICAL)]
+            drafters = [name for name in asked if not SPECS[base_of(name)].searches]
+            slice_ = {**config["sequences"], "engines": engines, "drafters": drafters, **drafting}
         case "controls":
             slice_ = {**config["controls"], "gamma": config["sequences"]["gamma"]}
         case "sweep":

@@ -9,7 +9,6 @@ from safetensors.torch import load_file, save_file
 from specledger.foundation.errors import UserError
 from specledger.foundation.records import read_json, write_json, written_whole
 from specledger.models.llama import Llama, LlamaConfig
-from specledger.models.mtp import MTPModule
 
 MTP_PREFIX = "mtp."
 
@@ -62,7 +61,7 @@ def save_tensors(path: Path, tensors: dict) -> None:
         raise UserError(f"{path}: could not be written ({error}); make room on the disk and run again") from None
 
 
-def save_model(folder: Path, model: Llama, mtp: MTPModule | None = None) -> None:
+def save_model(folder: Path, model: Llama, mtp: torch.nn.Module | None = None) -> None:
     """Write the model; heads.safetensors is there for every model, empty for one without heads."""
     save_tensors(folder / "model.safetensors", model.state_dict())
     heads = {} if mtp is None else {MTP_PREFIX + name: tensor for name, tensor in mtp.state_dict().items()}
@@ -106,14 +105,3 @@ def load_model(folder: Path, device: torch.device) -> Llama:
     model = Llama(_load_config(folder / "config.json"))
     fill(model, load_tensors(folder / "model.safetensors"), folder / "model.safetensors")
     return model.to(device).eval().requires_grad_(False)
-
-
-def load_mtp(folder: Path, target: Llama) -> MTPModule:
-    """The MTP module beside `target`; UserError where the folder has none."""
-    path = folder / "heads.safetensors"
-    tensors = under(MTP_PREFIX, load_tensors(path))
-    if not tensors:
-        raise UserError(f"{path}: holds no MTP module; the model 'mtp' has one")
-    mtp = MTPModule(target.config)
-    fill(mtp, tensors, path)
-    return mtp.to(target.lm_head.weight.device).eval().requires_grad_(False)

@@ -55,6 +55,8 @@ def shared_values(study: Study, words: Wording) -> dict[str, str]:
         "identical": formats.whole(summary["greedy_identical"]),
         "total": formats.whole(summary["greedy_total"]),
         "repeats": formats.whole(repeats),
+        "stop_blocks": formats.whole(setting(config, "sweep.stop.blocks")),
+        "stop_share": formats.percent(setting(config, "sweep.stop.half_width")),
         "tokens": formats.whole(max((row["tokens"] for row in ledger.rows if known(row["tokens"])), default=None)),
         "temperature": formats.setting(ledger.rows[0]["temperature"]),
         "context": formats.whole(setting(config, "model.context", prefix["fed_long"])),

@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from specledger.foundation.records import write_text
 from specledger.reporting.document import Download
+from specledger.reporting.drafter_css import drafter_css
 from specledger.reporting.explorables import FILTERS, SCRIPTS, STYLES, packed
 from specledger.reporting.formulas import FORMULAS, formula_svg
 from specledger.reporting.report import build
@@ -115,7 +116,7 @@ def render(results: Path, figures: Path, provenance: Mapping, output: Path) -> N
         "english_figures": not document.lang.startswith(study.figures_language),
         "colours": {"currentColor": INK, **{shade: colour for colour, shade in SHADES.items()}},
         "meanings": {f"#word-{word.id}": word.plain for word in document.glossary},
-        "style": Markup("\n").join(_files(("page.css", *STYLES))),
+        "style": Markup("\n").join((*_files(("page.css", *STYLES)), Markup(drafter_css()))),
         "scripts": _files((*SCRIPTS, "takeaway.js")),
     }
 

@@ -14,7 +14,7 @@ from specledger.foundation.errors import UserError
 TEXT = frozenset(
     "claim title source published unit rule interval verdict why engine context_rule drafter model precision "
     "context section test caught_by kind method what group reason note case pair reference gammas goal program loop "
-    "device system setting comparable shape alpha_by_position head trunk loss".split()
+    "device system setting comparable shape alpha_by_position head trunk loss part step".split()
 )
 
 # What the report reads of each table; more columns are welcome.
@@ -102,13 +102,23 @@ def _typed(column: str, text: str) -> object:
         return text
     if text.lower() in ("true", "false"):
         return text.lower() == "true"
-    try:
-        value = float(text)
-    except ValueError:
-        return text
+    value = float(text)
     if math.isnan(value):
         return None
     return int(value) if value.is_integer() and abs(value) < 2**53 else value
+
+
+def _cell(path: Path, row: int, column: str, text: str, strict: bool) -> object:
+    """The typed cell; UserError names where text stands in place of a number that the report reads."""
+    try:
+        return _typed(column, text)
+    except ValueError:
+        if not strict:
+            return text
+        raise UserError(
+            f"{path}: row {row}, column {column}: {text[:60]!r} — must be a number, true, false or empty; "
+            "delete it and run snakemake again"
+        ) from None
 
 
 def require(path: Path) -> Path:
@@ -133,9 +143,12 @@ def read_table(path: Path, required: str = "", *, may_be_empty: bool = False) ->
         raise UserError(f"{path}: a row has another number of cells than the header")
     if len(lines) == 1 and not may_be_empty:
         raise UserError(f"{path}: holds no rows")
+    strict = set(required.split()) - TEXT
     rows = tuple(
-        MappingProxyType({name: _typed(name, cell) for name, cell in zip(columns, line, strict=True)})
-        for line in lines[1:]
+        MappingProxyType(
+            {name: _cell(path, number, name, cell, name in strict) for name, cell in zip(columns, line, strict=True)}
+        )
+        for number, line in enumerate(lines[1:], start=1)
     )
     return Table(name=path.stem, columns=columns, rows=rows, content=content)
 

@@ -5,6 +5,7 @@ where h' is h without its oldest symbol, and P_0 is uniform. Shapes: V vocabular
 n-grams of one length), C contexts of one length.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,9 +13,30 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
+from specledger.decoding.drafter import Drafter, Parts
+from specledger.decoding.proposals import Output
+from specledger.decoding.proposers import Proposer
+from specledger.foundation.drafters import Spec
 from specledger.foundation.errors import UserError
+from specledger.models.arrays import to_host
+from specledger.sampling.distributions import Sampling, distribution
+
+SPECS = (
+    Spec(
+        name="ngram",
+        order=70,
+        title={"en": "n-gram", "zh": "n-gram"},
+        tree_title={"en": "n-gram tree", "zh": "n-gram 树"},
+        colour="#009e73",
+        dark="#1fb88c",
+        marker="^",
+        prefix_alone=True,
+        required=True,
+    ),
+)
 
 MEMO_BYTES = 64 * 1024 * 1024
+CELL_BYTES = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +70,7 @@ class NGram:
     discount: float
     levels: tuple[Level, ...]
     _memo: dict[int, np.ndarray] = field(default_factory=dict, repr=False)
+    _rows: dict = field(default_factory=dict, repr=False)
 
     @classmethod
     def count(cls, tokens_T: np.ndarray, *, vocabulary: int, order: int, discount: float) -> "NGram":
@@ -73,6 +96,10 @@ class NGram:
             if (len(self._memo) + 1) * known.nbytes <= MEMO_BYTES:
                 self._memo[key] = known
         return known
+
+    def rows(self, sampling) -> dict[tuple[int, ...], np.ndarray]:
+        """The rows of a sampling that are known, by their contexts."""
+        return self._rows.setdefault(sampling, {})
 
     def _interpolated(self, recent: list[int]) -> np.ndarray:
         probs_V = np.full(self.vocabulary, 1.0 / self.vocabulary)
@@ -124,3 +151,49 @@ def max_order(vocabulary: int) -> int:
     while vocabulary ** (order + 1) < 2**63:
         order += 1
     return order
+
+
+class NGramProposer(Proposer):
+    """Counts of the training text: no forward. Rows are kept for contexts seen, by all texts of one n-gram."""
+
+    def __init__(self, ngram: NGram, *, engine, sampling: Sampling, capacity: int):
+        super().__init__(engine=engine, sampling=sampling)
+        self.ngram, self.reach, self.known = ngram, ngram.order - 1, ngram.rows(sampling)
+
+    def begin(self, output: Output | None, tokens: Sequence[int]) -> np.ndarray:
+        self.contexts = [tuple(tokens[max(0, len(tokens) - self.reach) :])]  # after the text, and after each node
+        return self._row(self.contexts[0])
+
+    def expand(self, parents: Sequence[int], tokens: Sequence[int]) -> list[np.ndarray]:
+        found = []
+        for parent, token in zip(parents, tokens, strict=True):
+            context = (*self.contexts[parent + 1], token)
+            self.contexts.append(context[max(0, len(context) - self.reach) :])
+            found.append(self._row(self.contexts[-1]))
+        return found
+
+    def _row(self, context: tuple[int, ...]) -> np.ndarray:
+        """q [V] after a context."""
+        row_V = self.known.get(context)
+        if row_V is None:
+            row_V = self.ngram.probabilities(context)
+            if self.sampling != Sampling():
+                with np.errstate(divide="ignore"):
+                    row_V = distribution(np.log(row_V), self.sampling)
+            if (len(self.known) + 1) * len(row_V) * CELL_BYTES > MEMO_BYTES:
+                self.known.clear()
+            self.known[context] = row_V
+        return row_V
+
+    @staticmethod
+    def plain_logits(ngram: NGram, contexts_NT, proposed: int) -> np.ndarray:
+        return np.log(np.stack([ngram.probabilities(context) for context in to_host(contexts_NT)]))
+
+    @staticmethod
+    def logits_along(ngram: NGram, engine, tokens: list[int]) -> np.ndarray:
+        """Log probabilities [T - 1, V] of tokens[1:]."""
+        return np.log(np.stack([ngram.probabilities(tokens[:t]) for t in range(1, len(tokens))]))
+
+
+def drafter(spec: Spec, parts: Parts) -> Drafter:
+    return Drafter.of(spec, NGramProposer, parts.ngram, vocabulary=parts.ngram.vocabulary)
