@@ -378,3 +378,16 @@ def test_repeats_are_told_from_texts_that_are_alike_by_chance():
     assert "600 of 600" not in repeated(random.integers(9, size=(600, 6)), 30)
     block = random.choice(4, p=[0.7, 0.1, 0.1, 0.1], size=(30, 2))
     assert "same seed" in repeated(np.tile(block, (20, 1)), 30)
+
+
+def test_many_prompts_together_show_what_each_alone_does_not(tmp_path, plain):
+    """Twelve prompts with 100 texts each: the chi-squares add up, and the fault is seen where one prompt shows none."""
+    prompts = tmp_path / "prompts.txt"
+    prompts.write_text("\n".join(["tea", "on", "hat", "sin", "rat", "son", "ten", "ash", "ear", "inn", "oat", "toe"]))
+    options = ["--prompts", str(prompts), "--together", "--no-controls"]
+    with served("residual") as server:
+        assert audit(tmp_path, plain, server, *options, prompt="", texts=2400) == 1
+    rows = rows_of(tmp_path)
+    assert {row["prompt"] for row in rows} == {"12 prompts together"} and {row["test"] for row in rows} >= {"token 1"}
+    with served() as server:
+        assert audit(tmp_path, plain, server, *options, prompt="", texts=1200) == 0

@@ -188,13 +188,14 @@ class _Draw:
     def up_to(self, plan: Plan, done: Callable, part: int = 1):
         """The batches of each arm up to the look that is `done`, what they say, the sizes, what is wrong with them."""
         drawn, p_values, first, looked = [[] for _ in self.arms], {}, (), []
+        lead = getattr(self.instrument, "lead", 0)
         for look, size in enumerate(plan.looks.sizes(plan.texts)):
             new = size - (looked[-1] if looked else 0)
             looked.append(size)
             for place, arm in enumerate(self.arms):
                 if new > 0:
                     seeded = part + look * 4 + place
-                    drawn[place].append(_sampled(arm, self.prompt_ids, new, self.settings, seeded))
+                    drawn[place].append(_sampled(arm, self.prompt_ids, new, self.settings, seeded, lead))
             batches = [joined(parts) for parts in drawn]
             broken = self.check(batches)
             if broken:
@@ -227,9 +228,9 @@ def _shown_twice(first: Sequence[Evidence], second: Sequence[Evidence], plan: Pl
     return any(shown_twice(one, again[one.test]) * plan.family < plan.level for one in first if one.test in again)
 
 
-def _sampled(arm: System, prompt_ids, count: int, settings: SamplingSettings, part: int) -> Batch:
+def _sampled(arm: System, prompt_ids, count: int, settings: SamplingSettings, part: int, lead: int) -> Batch:
     batch = arm.sample(prompt_ids, count, replace(settings, seed=(settings.seed + part * STRIDE) % 2**31))
-    return replace(batch, ids=checked_ids(batch.ids, count, settings.tokens, arm.name))
+    return replace(batch, ids=checked_ids(batch.ids, count, settings.tokens + lead, arm.name))
 
 
 def _least(found: Sequence[Evidence]) -> float:

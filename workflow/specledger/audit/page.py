@@ -67,8 +67,8 @@ def sentence(judged: Judged) -> str:
     words = f"{judged.verdict}: {judged.why}; {row.n:,} texts"
     if row.n_again:
         words += f" and {row.n_again:,} from a fresh seed"
-    if near is not None and near.detectable_tv_any is not None:
-        words += f"; it would have seen TV {near.detectable_tv_any:.2g} in any direction with power .9"
+    if judged.verdict == "departs" and near is not None and near.tv is not None:
+        words += f"; TV {near.tv:.2g} in the first two tokens, where chance gives {near.tv_noise:.2g}"
     return words
 
 

@@ -86,6 +86,9 @@ def parser() -> Parser:
     add("--texts", type=whole_number, default=3000, help="at most, of each prompt and arm (default 3000)")
     add("--level", type=float, default=0.01, help="chance of a false alarm in the whole run (default .01)")
     add("--tv", type=float, help="done when so small a distance would be seen, undecided if it never is")
+    add(
+        "--together", action="store_true", help="one row over all prompts, which share --texts: many prompts, few texts"
+    )
     add("--greedy", action="store_true", help="compare texts of temperature 0, prompt by prompt, instead")
     add("--allowed-rate", type=float, default=0.0, help="of greedy texts that may part by more than rounding")
     add("--margin", type=float, default=0.25, help="nats between two tokens that count as rounding (default .25)")
