@@ -1,6 +1,6 @@
 # `make quick` and `make test` do all the set-up they need; `make help` lists the rest.
 .DEFAULT_GOAL := help
-.PHONY: help quick quick-profile evening report test test-all lint format peers training-speed clean
+.PHONY: help quick quick-profile evening report audit test test-all lint format peers training-speed clean
 SHELL := /bin/bash
 
 PYTHON ?= python3
@@ -13,6 +13,7 @@ help:
 	@echo "make quick-profile   where the time of the quick run went, stage by stage (another study: STUDY=NAME)"
 	@echo "make evening  3 seeds with all their steps, under two hours on 2 cores: report/evening/"
 	@echo "make report   the study itself, config/config.yaml: report/index.html and report.pdf"
+	@echo "make audit    does other people's speculative decoding keep the distribution? report/quick/audit.html"
 	@echo "make test     linters and tests"
 	@echo "make test-all the slow tests, which make test leaves out"
 	@echo "make format   format Python and Snakemake files"
@@ -28,15 +29,15 @@ $(BIN)/python:
 
 $(VENV)/installed: pyproject.toml requirements.lock | $(BIN)/python
 	@echo "specledger: installing pinned dependencies into $(VENV) (once)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e .
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e '.[study]'
 	@touch $@
 
 $(VENV)/installed-test: $(VENV)/installed
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e '.[test,cluster]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e '.[study,test,cluster]'
 	@touch $@
 
 $(VENV)/installed-peers: $(VENV)/installed
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e '.[peers]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e '.[study,peers]'
 	@touch $@
 
 quick: $(VENV)/installed
@@ -54,6 +55,10 @@ evening: $(VENV)/installed
 report: $(VENV)/installed
 	@$(BIN)/snakemake --resources gpu=1
 	@echo "specledger: open $(CURDIR)/report/index.html or $(CURDIR)/report/report.pdf"
+
+audit: $(VENV)/installed
+	@$(BIN)/snakemake --cores all --quiet rules --configfile config/audit.yaml
+	@echo "specledger: open $(CURDIR)/report/quick/audit.html"
 
 peers: $(VENV)/installed-peers
 	@$(BIN)/python benchmarks/peers.py $(if $(CONFIG),--configfile $(CONFIG))

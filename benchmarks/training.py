@@ -15,6 +15,7 @@ import torch
 from common import Study, median, paired_ratio, say, shuffled_blocks, spread
 from specledger.commands.sweep import alone_on_the_machine
 from specledger.corpus.text import Corpus
+from specledger.drafters.mtp import MTPModule
 from specledger.foundation.devices import describe, prepare, synchronize
 from specledger.foundation.fingerprint import code_hash
 from specledger.foundation.progress import Log
@@ -111,7 +112,7 @@ def loops_of(study: Study, corpus: Corpus, model: str, device: torch.device) -> 
         ("nanogpt_style", nanogpt_style, "float32"),
         *(("specledger", specledger, precision) for precision in dict.fromkeys((ours, "float32"))),
     ):
-        parts = build(llama, with_mtp=settings.mtp_weight is not None, seed=study.seed)
+        parts = build(llama, mtp_of=MTPModule if settings.mtp_weight is not None else None, seed=study.seed)
         modules = torch.nn.ModuleList(m for m in parts if m is not None).to(device)
         step = make(modules, replace(settings, precision=precision), corpus, device, study.seed)
         made.append(Loop(name, precision, step, modules, device))

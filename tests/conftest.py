@@ -1,6 +1,7 @@
 """What all tests share: one thread, no surprise from the user's environment, repeatable hypothesis."""
 
 import os
+import signal
 
 import pytest
 from hypothesis import settings
@@ -16,6 +17,14 @@ def one_thread():
     import torch
 
     torch.set_num_threads(1)
+
+
+@pytest.fixture
+def ctrl_c():
+    """SIGINT with its usual effect: tests started in the background, as in many CI systems, have it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="session")

@@ -2,23 +2,24 @@
 
 import torch
 from small import drafters_of
-from specledger.decoding.growing import Growing
-from specledger.experiments.cast import Cast, chained, growing_heads, tree_drafter
-from specledger.models.heads import HEADS, build_head
+from specledger.decoding.drafter import Drafter, Parts
+from specledger.drafters.registry import build_head, make
+from specledger.experiments.cast import Cast
+from specledger.foundation.drafters import HEADS
 from specledger.models.llama import Llama, initialise
 from specledger.theory.trees import Tree
 
 TREE = Tree.of((-1, -1, -1, 0, 0, 1, 3, 3, 6))  # siblings at two depths, four deep
-HEAD_NAMES = tuple(HEADS)
+HEAD_NAMES = HEADS
 
 
 def grown_cast(target: Llama, seed: int = 200, std: float = 0.4) -> Cast:
     """The drafters of `drafters_of`, and random heads for the same target."""
     device = target.lm_head.weight.device
     drafters = dict(drafters_of(target))
-    drafters["draft"].model.to(device)
-    drafters["mtp"].mtp.to(device)
-    drafters["mtp_chained"] = chained(target, drafters["mtp"].mtp)
+    mtp = drafters["mtp"].parts[1].to(device)
+    drafters["draft"].parts[0].to(device)
+    drafters["mtp_chained"] = make("mtp_chained", Parts(target=target, mtp=mtp))
     for number, name in enumerate(HEADS):
         head = build_head(name, target.config)
         generator = torch.Generator().manual_seed(seed + number)
@@ -26,13 +27,12 @@ def grown_cast(target: Llama, seed: int = 200, std: float = 0.4) -> Cast:
         for key, parameter in head.named_parameters():
             if key.endswith("bias"):  # PyTorch drew it from its global generator
                 torch.nn.init.normal_(parameter, std=std, generator=generator)
-        drafters[name] = growing_heads(name, target, head.to(device).eval().requires_grad_(False))
+        head = head.to(device).eval().requires_grad_(False)
+        drafters[name] = make(name, Parts(target=target, heads={name: (head, target)}))
     return Cast(target=target, drafters=drafters)
 
 
-def trees_in(cast: Cast, tree: Tree = TREE) -> dict[str, Growing]:
+def trees_in(cast: Cast, tree: Tree = TREE) -> dict[str, Drafter]:
     """Every drafter that drafts trees, with this tree as deep as it can."""
     names = [name for name in cast.lossless if cast.branches(name)]
-    return {
-        name: tree_drafter(cast.drafters[name], tree.down_to(cast.drafters[name].max_gamma or 99)) for name in names
-    }
+    return {name: cast.drafters[name].in_tree(tree.down_to(cast.drafters[name].max_gamma or 99)) for name in names}

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import torch
 from small import CPU, SCHEDULE, corpus_of, play, sizes
+from specledger.drafters.mtp import MTPModule
 from specledger.models.storage import MTP_PREFIX
 from specledger.training.keeper import Keeper
 from specledger.training.settings import TrainingSettings
@@ -58,7 +59,7 @@ def trained(model: str = "plain", *, keeper=None, fall_at: int | None = None, on
         if on_step is not None:
             on_step(step)
 
-    return train(config, settings, CORPUS, seed=1, device=CPU, on_step=show, keeper=keeper)
+    return train(config, settings, CORPUS, mtp_of=MTPModule, seed=1, device=CPU, on_step=show, keeper=keeper)
 
 
 def bits(done) -> dict:

@@ -1,15 +1,16 @@
 """Small things that many tests play with: a synthetic text, tiny models with spread-out logits, drafters."""
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import torch
 from specledger.corpus.text import Corpus, Vocabulary, split_point
-from specledger.decoding.counted import NGramDrafter
-from specledger.decoding.drafters import DraftModel, MTPDrafter
+from specledger.decoding.drafter import Drafter, Parts
+from specledger.drafters.mtp import MTPModule
+from specledger.drafters.ngram import NGram
+from specledger.drafters.registry import make
 from specledger.models.llama import Llama, LlamaConfig, initialise
-from specledger.models.mtp import MTPModule
-from specledger.models.ngram import NGram
 
 CPU = torch.device("cpu")
 SCHEDULE = {
@@ -65,9 +66,16 @@ def drafters_of(target: Llama) -> dict:
     draft = tiny_llama(sizes(config.vocabulary, context=config.context, layers=1, width=8), seed=101)
     tokens = np.random.default_rng(5).integers(config.vocabulary, size=400)
     ngram = NGram.count(tokens, vocabulary=config.vocabulary, order=3, discount=0.75)
-    found = (
-        DraftModel(model=draft),
-        NGramDrafter(ngram=ngram),
-        MTPDrafter(target=target, mtp=tiny_mtp(config, seed=102)),
-    )
-    return {drafter.name: drafter for drafter in found}
+    parts = Parts(target=target, draft=draft, ngram=ngram, mtp=tiny_mtp(config, seed=102))
+    return {name: make(name, parts) for name in ("draft", "ngram", "mtp")}
+
+
+def model_drafter(model: Llama, *, name: str = "draft", threshold: float = 0.0) -> Drafter:
+    """A model of its own as the drafter, which stops after what it gave less than the threshold."""
+    found = make("draft", Parts(target=model, draft=model))
+    return replace(found, name=name, threshold=threshold, prefix_alone=not threshold)
+
+
+def lookup_drafter(vocabulary: int, *, longest: int, shortest: int) -> Drafter:
+    drafting = {"lookup_longest": longest, "lookup_shortest": shortest}
+    return make("lookup", Parts(target=tiny_llama(sizes(vocabulary), seed=0), drafting=drafting))

@@ -29,7 +29,6 @@ class Truth:
     c: dict[str, float]
     plain_overhead: float
     overhead: float
-    static: bool = False  # a round's calls have places for gamma proposals, filled or not
 
     def forward(self, positions: int) -> float:
         return self.one * (1 + self.slope * (positions - 1))
@@ -39,17 +38,15 @@ class Truth:
             return self.one * 0.12 * (1 + 0.4 * proposals**0.5)
         return self.one * self.c[drafter] * (1 if drafter == "lookup" else proposals)
 
-    def spent(self, proposals: int, gamma: int) -> float:
-        return self.overhead if proposals or (self.static and gamma) else self.plain_overhead
+    def spent(self, proposals: int) -> float:
+        return self.overhead if proposals else self.plain_overhead
 
     def parts(self, drafter: str, proposals: int, gamma: int = 0) -> dict[str, float]:
         """Seconds of one round by part; plain decoding is drafter none with no proposal."""
-        spent = self.spent(proposals, gamma)
-        length = gamma if self.static and proposals else proposals
-        draft = 0.0 if drafter == "none" else self.propose(drafter, length)
-        verified = gamma if self.static else proposals
+        spent = self.spent(proposals)
+        draft = 0.0 if drafter == "none" else self.propose(drafter, proposals)
         return {
-            "draft": 0.9 * draft, "catch_up": 0.1 * draft, "verify": self.forward(verified + 1),
+            "draft": 0.9 * draft, "catch_up": 0.1 * draft, "verify": self.forward(proposals + 1),
             "accept": 0.7 * spent, "sync": 0.1 * spent, "other": 0.2 * spent,
         }  # fmt: skip
 
@@ -61,7 +58,7 @@ def _c(draft: float, mtp: float, ngram: float, lookup: float) -> dict[str, float
 TRUTH = {
     "recompute": Truth(2.05e-3, 0.01, _c(0.31, 0.34, 0.006, 0.005), 1e-4, 1.6e-4),
     "cached": Truth(1.22e-3, 0.06, _c(0.29, 0.33, 0.011, 0.009), 9e-5, 1.5e-4),
-    "compiled": Truth(0.56e-3, 0.05, _c(0.17, 0.3, 0.02, 0.018), 3e-5, 6e-5, static=True),
+    "compiled": Truth(0.56e-3, 0.05, _c(0.17, 0.3, 0.02, 0.018), 3e-5, 6e-5),
 }
 
 
@@ -171,7 +168,7 @@ def forward_rows(seed: int, factor: float = 1.0, *, heads: bool = False) -> list
         timed(engine, "round", "none", 0, 1, truth.forward(1) + truth.plain_overhead)
         for _, drafter, gamma in (one for one in methods(heads=heads) if one[0] == engine and one[1] != "none"):
             timed(engine, "propose", drafter, gamma, 1, truth.propose(drafter, gamma))
-            whole = truth.propose(drafter, gamma) + truth.forward(gamma + 1) + truth.spent(gamma, gamma)
+            whole = truth.propose(drafter, gamma) + truth.forward(gamma + 1) + truth.spent(gamma)
             timed(engine, "round", drafter, gamma, gamma + 1, whole)
     return rows
 

@@ -20,8 +20,11 @@ CASES = {
     "gamma above context": ({"sweep": {"gammas": {"ngram": [64]}}}, ["sweep.gammas.ngram[0]", "64", "from 1 to 63"]),
     "no seeds": ({"seeds": []}, ["seeds", "[]", "must not be empty"]),
     "duplicate seed": ({"seeds": [1, 2, 1]}, ["seeds[2]", "1", "once"]),
-    "negative temperature": ({"sampling": {"temperature": -0.5}}, ["sampling.temperature", "-0.5", "at least 0"]),
-    "unknown drafter": ({"sweep": {"gammas": {"medusa": [1]}}}, ["sweep.gammas.medusa", "draft, ngram, mtp"]),
+    "negative temperature": (
+        {"sampling": {"temperature": -0.5}},
+        ["sampling.temperature", "-0.5", "from 0.001 to 100"],
+    ),
+    "unknown drafter": ({"sweep": {"gammas": {"medusa": [1]}}}, ["sweep.gammas.medusa", "draft, draft_dynamic"]),
     "missing device": ({"device": "cuda:99"}, ["device", "cuda:99", "allowed: auto, cpu"]),
     "1e-5 is text": (TARGET_LR, ["training.target.learning_rate", "1e-5", "1.0e-5"]),
     "unknown drafter of trees": (

@@ -12,9 +12,9 @@ import yaml
 from scipy import stats
 from small import CPU, corpus_of, play, sizes, tiny_llama, tiny_mtp
 from specledger.decoding.engines import engine
+from specledger.drafters.ngram import NGram
 from specledger.foundation.errors import UserError
 from specledger.foundation.records import sum_of, weights_of
-from specledger.models.ngram import NGram
 from specledger.models.storage import load_model, save_model
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))

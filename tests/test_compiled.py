@@ -6,11 +6,9 @@ Most cases run its steps as they are, uncompiled, since compiling takes seconds;
 import numpy as np
 import pytest
 import torch
-from small import drafters_of, sizes, tiny_llama
+from small import drafters_of, lookup_drafter, model_drafter, sizes, tiny_llama
 from specledger.decoding import steps, tensors
 from specledger.decoding.compiled import CompiledEngine
-from specledger.decoding.counted import LookupDrafter
-from specledger.decoding.drafters import DraftModel
 from specledger.decoding.engines import engine
 from specledger.decoding.loops import autoregressive, speculative
 from specledger.models.ring import Ring
@@ -23,9 +21,9 @@ from torch._inductor.exc import InvalidCxxCompiler
 CONFIG = sizes(vocabulary=7, context=16)
 TARGET = tiny_llama(CONFIG, seed=11)
 DRAFTERS = drafters_of(TARGET)
-DRAFTERS["draft_dynamic"] = DraftModel(model=DRAFTERS["draft"].model, name="draft_dynamic", threshold=0.3)
-DRAFTERS["lookup"] = LookupDrafter(vocabulary=7, longest=4, shortest=1)
-DRAFTERS["perfect"] = DraftModel(model=TARGET, name="perfect")
+DRAFTERS["draft_dynamic"] = model_drafter(DRAFTERS["draft"].parts[0], name="draft_dynamic", threshold=0.3)
+DRAFTERS["lookup"] = lookup_drafter(7, longest=4, shortest=1)
+DRAFTERS["perfect"] = model_drafter(TARGET, name="perfect")
 SAMPLINGS = [
     Sampling(), GREEDY, Sampling(temperature=0.7), Sampling(top_k=3), Sampling(top_p=0.8), Sampling(top_k=4, top_p=0.9),
 ]  # fmt: skip

@@ -8,9 +8,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from small import drafters_of, sizes, tiny_llama
+from small import drafters_of, model_drafter, sizes, tiny_llama
 from specledger.decoding import judging
-from specledger.decoding.drafters import DraftModel
 from specledger.decoding.engines import engine
 from specledger.decoding.loops import autoregressive, speculative
 from specledger.models.llama import Llama
@@ -20,7 +19,7 @@ from specledger.sampling.uniforms import Uniforms
 CONFIG = sizes(vocabulary=7, context=16)
 TARGET = tiny_llama(CONFIG, seed=11)
 DRAFTERS = drafters_of(TARGET)
-PERFECT = DraftModel(model=TARGET)
+PERFECT = model_drafter(TARGET)
 ENGINES = ("recompute", "cached")
 PLAIN = Sampling()
 PROMPT = [3, 1, 4]
@@ -81,7 +80,7 @@ def test_counters_add_up(name, method, count, seed):
 
 @pytest.mark.parametrize("name", ENGINES)
 def test_forwards_are_those_that_ran(name, monkeypatch):
-    calls = {TARGET: 0, DRAFTERS["draft"].model: 0}
+    calls = {TARGET: 0, DRAFTERS["draft"].parts[0]: 0}
     streams = Llama.streams
 
     def counting(self, *arguments):
@@ -90,7 +89,7 @@ def test_forwards_are_those_that_ran(name, monkeypatch):
 
     monkeypatch.setattr(Llama, "streams", counting)
     text = decode(name, "draft", 3, 30)
-    assert (text.target_forwards, text.draft_forwards) == (calls[TARGET], calls[DRAFTERS["draft"].model])
+    assert (text.target_forwards, text.draft_forwards) == (calls[TARGET], calls[DRAFTERS["draft"].parts[0]])
     calls[TARGET] = 0
     assert decode(name, None, 0, 30).target_forwards == calls[TARGET] == 30
 

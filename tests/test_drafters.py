@@ -6,19 +6,17 @@ import numpy as np
 import pytest
 import torch
 from scipy import stats
-from small import drafters_of, sizes, tiny_llama
+from small import drafters_of, lookup_drafter, model_drafter, sizes, tiny_llama
 from specledger.decoding import counts
-from specledger.decoding.counted import LookupDrafter
 from specledger.decoding.counts import Clock
-from specledger.decoding.drafters import DraftModel
 from specledger.decoding.engines import engine
 from specledger.decoding.loops import speculative
 from specledger.sampling.distributions import GREEDY, Sampling, distribution, draw
 from specledger.sampling.uniforms import Uniforms, stream
 
 TARGET = tiny_llama(sizes(vocabulary=5, context=16), seed=21)
-DRAFT = DraftModel(model=drafters_of(TARGET)["draft"].model, threshold=0.35)
-LOOKUP = LookupDrafter(vocabulary=5, longest=3, shortest=1)
+DRAFT = model_drafter(drafters_of(TARGET)["draft"].parts[0], threshold=0.35)
+LOOKUP = lookup_drafter(5, longest=3, shortest=1)
 PROMPT = [1, 2, 3, 1, 2, 4, 0, 3, 1]
 CACHED = engine("cached")
 
@@ -53,8 +51,8 @@ def test_lookup_remembers_as_the_text_grows():
 
 
 def test_lookup_needs_its_shortest():
-    assert propose(LookupDrafter(vocabulary=5, longest=3, shortest=2), [1, 2, 0, 2], 2).tokens == []
-    assert propose(LookupDrafter(vocabulary=5, longest=3, shortest=2), [1, 2, 0, 1, 2], 2).tokens == [0, 1]
+    assert propose(lookup_drafter(5, longest=3, shortest=2), [1, 2, 0, 2], 2).tokens == []
+    assert propose(lookup_drafter(5, longest=3, shortest=2), [1, 2, 0, 1, 2], 2).tokens == [0, 1]
 
 
 def test_a_draft_stops_after_what_it_doubted():
@@ -65,7 +63,7 @@ def test_a_draft_stops_after_what_it_doubted():
         assert 1 <= len(found.tokens) == found.forwards <= 6
         assert all(prob >= 0.35 for prob in given[:-1])
         assert given[-1] < 0.35 or len(given) == 6
-        whole = propose(DraftModel(model=DRAFT.model), PROMPT, 6, seed).tokens
+        whole = propose(model_drafter(DRAFT.parts[0]), PROMPT, 6, seed).tokens
         assert whole[: len(given)] == found.tokens  # the same draws, fewer of them
         stopped += len(given) < 6
     assert stopped > 10
@@ -113,19 +111,19 @@ def test_ngram_draws_are_those_of_draw(sampling):
         context = list(PROMPT)
         for row, token, uniform in zip(found.probs_GV, found.tokens, stream("test", seed).random(4), strict=True):
             with np.errstate(divide="ignore"):
-                q_V = distribution(np.log(ngram.ngram.probabilities(context)), sampling)
+                q_V = distribution(np.log(ngram.parts[0].probabilities(context)), sampling)
             assert row == pytest.approx(q_V, abs=1e-12)
             assert token == int(draw(row, uniform))
             context.append(token)
 
 
 def test_ngram_rows_are_forgotten_before_they_fill_the_memory(monkeypatch):
-    from specledger.decoding import counted
+    from specledger.drafters import ngram as module
 
-    monkeypatch.setattr(counted, "MEMO_BYTES", 3 * 5 * counted.CELL_BYTES)
+    monkeypatch.setattr(module, "MEMO_BYTES", 3 * 5 * module.CELL_BYTES)
     ngram = drafters_of(TARGET)["ngram"]
     before = [propose(ngram, PROMPT, 6, seed).tokens for seed in range(5)]
-    assert len(ngram._rows) <= 3
+    assert len(ngram.parts[0].rows(Sampling())) <= 3
     monkeypatch.undo()
     assert before == [propose(drafters_of(TARGET)["ngram"], PROMPT, 6, seed).tokens for seed in range(5)]
 

@@ -28,7 +28,7 @@ TOKENS = np.random.default_rng(0).integers(CONFIG.vocabulary, size=60)
 
 
 def test_prefix_rows():
-    models = {"mtp": TARGET, "draft": CAST.drafters["draft"].model}
+    models = {"mtp": TARGET, "draft": CAST.drafters["draft"].parts[0]}
     rows = list(checks.prefix_rows(models, ENGINES, TOKENS[:24], short=20, seed=4))
     assert list(rows[0]) == PREFIX_COLUMNS
     assert len(rows) == len(models) * len(ENGINES) * 2

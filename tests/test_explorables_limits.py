@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from browsing import Visits
+from specledger.drafters.mtp import MTPModule
 from specledger.foundation.errors import UserError
 from specledger.models.llama import Llama, LlamaConfig
-from specledger.models.mtp import MTPModule
 from specledger.models.storage import save_model
 from specledger.reporting import page
 from specledger.reporting.explorables_mtp import MODULE, SHARED, parts_of

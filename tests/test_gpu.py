@@ -5,12 +5,13 @@ from dataclasses import replace
 import pytest
 import torch
 from grown import HEAD_NAMES, TREE, grown_cast, trees_in
-from small import CPU, corpus_of, drafters_of, play, sizes, tiny_llama
+from small import CPU, corpus_of, drafters_of, lookup_drafter, model_drafter, play, sizes, tiny_llama
 from specledger.decoding.compiled import CompiledDraft, CompiledJudge, CompiledMTP
-from specledger.decoding.counted import LookupDrafter
-from specledger.decoding.drafters import DraftModel, MTPDrafter
+from specledger.decoding.drafter import Parts
 from specledger.decoding.engines import engine
 from specledger.decoding.loops import autoregressive, speculative
+from specledger.drafters.mtp import MTPModule
+from specledger.drafters.registry import make
 from specledger.sampling.distributions import GREEDY, Sampling
 from specledger.sampling.uniforms import Uniforms
 from specledger.training.loop import first_state
@@ -34,10 +35,10 @@ def cast():
     """The target and its drafters on the device."""
     target = tiny_llama(CONFIG, seed=11).to("cuda")
     drafters = drafters_of(target)
-    drafters["draft"] = DraftModel(model=drafters["draft"].model.to("cuda"))
-    drafters["draft_dynamic"] = DraftModel(model=drafters["draft"].model, name="draft_dynamic", threshold=0.3)
-    drafters["lookup"] = LookupDrafter(vocabulary=CONFIG.vocabulary, longest=4, shortest=1)
-    drafters["mtp"] = MTPDrafter(target=target, mtp=drafters["mtp"].mtp.to("cuda"))
+    drafters["draft"] = model_drafter(drafters["draft"].parts[0].to("cuda"))
+    drafters["draft_dynamic"] = model_drafter(drafters["draft"].parts[0], name="draft_dynamic", threshold=0.3)
+    drafters["lookup"] = lookup_drafter(CONFIG.vocabulary, longest=4, shortest=1)
+    drafters["mtp"] = make("mtp", Parts(target=target, mtp=drafters["mtp"].parts[1].to("cuda")))
     return target, drafters
 
 
@@ -152,7 +153,7 @@ def training(mtp_weight):
 def test_no_step_waits_for_the_device(precision):
     """Once warm: PyTorch raises where a step asks the device for an answer."""
     cuda, corpus = torch.device("cuda"), corpus_of(play(6000, seed=1))
-    model, mtp = build(sizes(len(corpus.vocabulary), context=16, layers=1), with_mtp=True, seed=1)
+    model, mtp = build(sizes(len(corpus.vocabulary), context=16, layers=1), mtp_of=MTPModule, seed=1)
     subject, tokens = TargetTraining(model, mtp, 0.3), torch.from_numpy(corpus.train).to(cuda)
     settings = replace(training(0.3), precision=str(precision).removeprefix("torch."))
     state = first_state(subject, settings, seed=1, device=cuda)
@@ -174,7 +175,7 @@ def test_training_steps_run_and_repeat(mtp_weight):
     settings = training(mtp_weight)
 
     def losses(device):
-        done = train(config, settings, corpus, seed=1, device=device, on_step=lambda *_: None)
+        done = train(config, settings, corpus, mtp_of=MTPModule, seed=1, device=device, on_step=lambda *_: None)
         return [row["validation_loss"] for row in done.history]
 
     first = losses(torch.device("cuda"))

@@ -7,10 +7,10 @@ import torch
 from resuming import CORPUS, TEXT, Interrupted, keeper_at
 from small import CPU, SCHEDULE, sizes, tiny_llama, tiny_mtp
 from specledger.commands.run import main
+from specledger.drafters.registry import begin, build_head, load_head, save_head
+from specledger.foundation.drafters import HEADS
 from specledger.foundation.errors import UserError
-from specledger.models.heads import HEADS, build_head, load_head, save_head
 from specledger.models.storage import load_model, save_model
-from specledger.training.heads import begin
 from specledger.training.loop import fit
 from specledger.training.settings import TrainingSettings
 
@@ -28,7 +28,7 @@ def medusa1():
 
 def trained(name: str, *, seed: int = 1, keeper=None, fall_at: int | None = None, **changes):
     """The weights of a head (and of its trunk), its history without seconds, and what it ended with."""
-    subject = begin(name, TARGET, MTP, seed=seed, trunk_share=0.2, medusa1=medusa1())
+    subject = begin(name, TARGET, MTP, seed=seed, trunk_share=0.2, first=medusa1())
 
     def show(step, _read_loss):
         if step == fall_at:
@@ -87,7 +87,7 @@ def run(folder, name: str, *more: str, settings: dict | None = None) -> int:
 
 
 def test_the_command_writes_a_head_and_what_made_it(folder, capsys):
-    assert run(folder, "medusa1", "--medusa1") == 0  # as the rule says it: no such files for this head
+    assert run(folder, "medusa1", "--first") == 0  # as the rule says it: no such files for this head
     first = folder / "heads" / "medusa1"
     assert {path.name for path in first.iterdir()} == {
         "heads.safetensors", "history.csv", "training.json", "certificate.json"
@@ -99,7 +99,7 @@ def test_the_command_writes_a_head_and_what_made_it(folder, capsys):
     assert (first / "history.csv").read_text().startswith("step,train_loss,validation_loss,validation_ahead2_loss,")
 
     share = {"trunk_learning_rate_fraction": 0.1}
-    assert run(folder, "medusa2", "--medusa1", str(first / "heads.safetensors"), settings=share) == 0
+    assert run(folder, "medusa2", "--first", str(first / "heads.safetensors"), settings=share) == 0
     certificate = json.loads((folder / "heads" / "medusa2" / "certificate.json").read_text())
     assert set(certificate["inputs"]) == {"text", "mtp", "medusa1"}
     target = load_model(folder / "mtp", CPU)
@@ -111,9 +111,9 @@ def test_the_command_writes_a_head_and_what_made_it(folder, capsys):
 
 def test_the_command_says_in_a_line_what_is_wrong(folder, capsys):
     assert run(folder, "medusa2") == 1
-    assert "medusa2 begins with the heads of medusa1; give their files with --medusa1\n" in capsys.readouterr().err
+    assert "medusa2 begins with the heads of medusa1; give their files with --first\n" in capsys.readouterr().err
     save_head(folder / "other", "eagle", build_head("eagle", CONFIG))
-    assert run(folder, "medusa2", "--medusa1", str(folder / "other" / "heads.safetensors")) == 1
+    assert run(folder, "medusa2", "--first", str(folder / "other" / "heads.safetensors")) == 1
     assert "other/heads.safetensors: not the weights of this model" in capsys.readouterr().err
     save_model(folder / "mtp", TARGET)
     assert run(folder, "mtp2") == 1

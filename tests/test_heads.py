@@ -5,12 +5,12 @@ import copy
 import pytest
 import torch
 from small import CPU, SCHEDULE, corpus_of, sizes, tiny_llama, tiny_mtp
-from specledger.foundation import drafters
+from specledger.drafters.mtp import MTPModule
+from specledger.drafters.registry import begin, build_head, load_head, save_head
+from specledger.foundation.drafters import HEADS, JOINT
 from specledger.foundation.errors import UserError
-from specledger.models.heads import HEADS, build_head, load_head, save_head
 from specledger.models.llama import count_parameters, initialise
 from specledger.training.batches import sample_batch
-from specledger.training.heads import begin
 from specledger.training.loop import fit
 from specledger.training.settings import TrainingSettings
 from specledger.training.target import train
@@ -40,7 +40,7 @@ def same(one: dict, other: dict) -> bool:
 def taught():
     """A target that knows the cycle, with its MTP module."""
     settings = changed(steps=80, mtp_weight=0.3)
-    done = train(CONFIG, settings, CORPUS, seed=1, device=CPU, on_step=lambda *_: None)
+    done = train(CONFIG, settings, CORPUS, mtp_of=MTPModule, seed=1, device=CPU, on_step=lambda *_: None)
     return done.model.eval().requires_grad_(False), done.mtp.eval().requires_grad_(False)
 
 
@@ -49,7 +49,7 @@ def subject_of(name: str, target, mtp, seed: int = 1):
     if name == "medusa2":
         medusa1 = build_head("medusa1", target.config)
         medusa1.begin_as(target)
-    return begin(name, target, mtp, seed=seed, trunk_share=0.25, medusa1=medusa1)
+    return begin(name, target, mtp, seed=seed, trunk_share=0.25, first=medusa1)
 
 
 def fitted(subject, seed: int = 1, **settings):
@@ -60,8 +60,6 @@ def fitted(subject, seed: int = 1, **settings):
 
 
 def test_names_are_those_of_the_configuration():
-    assert tuple(HEADS) == drafters.HEADS
-    assert tuple(name for name in HEADS if HEADS[name].joint) == drafters.JOINT
     with pytest.raises(ValueError, match=r"head must be one of mtp2, .*, got mtp3"):
         build_head("mtp3", CONFIG)
 
@@ -136,8 +134,8 @@ def test_only_a_joint_trunk_changes(name, taught):
     fitted(subject, steps=3)
     assert same(bits(target), before) and same(bits(mtp), before_mtp)
     assert all(parameter.grad is None for parameter in [*target.parameters(), *mtp.parameters()])
-    assert same(bits(subject.target), before) != HEADS[name].joint
-    assert (subject.target is target) != HEADS[name].joint
+    assert same(bits(subject.target), before) != (name in JOINT)
+    assert (subject.target is target) != (name in JOINT)
 
 
 def test_where_heads_begin(taught):
@@ -229,7 +227,7 @@ def test_a_head_comes_back_from_its_file(name, taught, tmp_path):
     target, mtp = taught
     subject = subject_of(name, target, mtp)
     fitted(subject, steps=2)
-    joint = HEADS[name].joint
+    joint = name in JOINT
     save_head(tmp_path, name, subject.head, subject.target if joint else None)
     head, own = load_head(tmp_path, name, target)
     assert same(bits(head), bits(subject.head)) and same(bits(own), bits(subject.target))

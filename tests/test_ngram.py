@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small import play
-from specledger.corpus.text import Vocabulary
+from specledger.corpus.text import Vocabulary, max_order
+from specledger.drafters.ngram import NGram
 from specledger.foundation.errors import UserError
-from specledger.models.ngram import NGram, max_order
 
 
 def by_definition(tokens: list[int], context: list[int], vocabulary: int, discount: float) -> np.ndarray:

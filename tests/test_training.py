@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from small import CPU, SCHEDULE, corpus_of, play, sizes
+from specledger.drafters.mtp import MTPModule
 from specledger.foundation.errors import UserError
 from specledger.training import precision as precisions
 from specledger.training import step
@@ -30,7 +31,15 @@ SETTINGS = {
 
 
 def trained(*, seed=1, on_step=lambda step, read_loss: None, **changes):
-    return train(CONFIG, TrainingSettings(**{**SETTINGS, **changes}), CORPUS, seed=seed, device=CPU, on_step=on_step)
+    return train(
+        CONFIG,
+        TrainingSettings(**{**SETTINGS, **changes}),
+        CORPUS,
+        seed=seed,
+        device=CPU,
+        on_step=on_step,
+        mtp_of=MTPModule,
+    )
 
 
 def bits(module) -> dict:
@@ -57,17 +66,17 @@ def test_the_same_seed_gives_the_same_bits(mtp_weight):
 
 
 def test_plain_and_mtp_start_from_the_same_trunk():
-    plain, none = build(CONFIG, with_mtp=False, seed=5)
-    with_head, mtp = build(CONFIG, with_mtp=True, seed=5)
+    plain, none = build(CONFIG, mtp_of=None, seed=5)
+    with_head, mtp = build(CONFIG, mtp_of=MTPModule, seed=5)
     assert none is None and mtp is not None
     assert same(bits(plain), bits(with_head))
-    other, _ = build(CONFIG, with_mtp=False, seed=6)
+    other, _ = build(CONFIG, mtp_of=None, seed=6)
     assert not same(bits(plain), bits(other))
 
 
 def test_seeds_do_not_reuse_each_others_numbers():
     """The module of one seed must not begin with the trunk's numbers of another."""
-    first = [build(CONFIG, with_mtp=True, seed=seed) for seed in (1, 2)]
+    first = [build(CONFIG, mtp_of=MTPModule, seed=seed) for seed in (1, 2)]
     drawn = [module.embed_tokens.weight.flatten()[:50] for module in (first[0][0].model, first[1][0].model)]
     drawn += [mtp.projection.weight.flatten()[:50] for _, mtp in first]
     for i in range(4):
@@ -128,7 +137,9 @@ def test_mtp_is_trained_on_the_token_after_the_next():
     mtp_settings = {**SETTINGS, "steps": 150, "mtp_weight": 1.0}
     corpus = corpus_of("abc" * 500 + "ROMEO:\n" * 2)
     config = sizes(vocabulary=len(corpus.vocabulary), context=16, layers=1)
-    done = train(config, TrainingSettings(**mtp_settings), corpus, seed=0, device=CPU, on_step=lambda *_: None)
+    done = train(
+        config, TrainingSettings(**mtp_settings), corpus, mtp_of=MTPModule, seed=0, device=CPU, on_step=lambda *_: None
+    )
     a = corpus.vocabulary.encode("abc")
     stretch = torch.from_numpy(a[tokens[:20]])[None]
     with torch.inference_mode():
@@ -199,7 +210,7 @@ def losses_on_the_cpu(model, mtp, precision, stretch):
 def test_bfloat16_is_for_the_products_alone():
     """Weights, gradients, moments and losses stay in float32, and the gradients are near those of float32."""
     stretch = torch.from_numpy(CORPUS.train[: 8 * 18].reshape(8, 18))
-    model, mtp = build(CONFIG, with_mtp=True, seed=1)
+    model, mtp = build(CONFIG, mtp_of=MTPModule, seed=1)
     with torch.no_grad():
         for parameter in [*model.parameters(), *mtp.parameters()]:
             parameter *= 4  # logits that differ
@@ -238,7 +249,7 @@ def test_a_compiled_step_computes_the_same(monkeypatch):
     if " " in torch.__file__:
         pytest.skip("PyTorch calls the compiler with its own path unquoted, and that has a space here")
     stretch = torch.from_numpy(CORPUS.train[: 8 * 18].reshape(8, 18))
-    model, _ = build(CONFIG, with_mtp=False, seed=1)
+    model, _ = build(CONFIG, mtp_of=None, seed=1)
     plain = losses_on_the_cpu(model, None, torch.float32, stretch)[0]
     monkeypatch.setattr(precisions, "_compiles", lambda device: True)
     compiled = losses_on_the_cpu(model, None, torch.float32, stretch)[0]

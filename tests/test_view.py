@@ -199,7 +199,7 @@ def main(*jobs: str, **named) -> subprocess.Popen:
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
-def test_a_signal_ends_the_jobs_first_and_then_the_run(name):
+def test_a_signal_ends_the_jobs_first_and_then_the_run(name, ctrl_c):
     """A job that writes a checkpoint at SIGTERM has the time for it, and its shell passes on how it ended."""
     process = main(SLEEPS, KEEPS)
     process.send_signal(getattr(signal, name))

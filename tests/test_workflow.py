@@ -237,7 +237,7 @@ def test_aggregates_take_exactly_the_configured_seeds(another):
         pytest.param(signal.SIGINT, "snakemake", id="int", marks=pytest.mark.slow),
     ],
 )
-def test_a_run_ends_soon_and_the_next_goes_on(another, number, to):
+def test_a_run_ends_soon_and_the_next_goes_on(another, number, to, ctrl_c):
     """The checkpoint is written, no job stays, no lock is left; Snakemake removes what the job declared."""
     config = write_config(another.checkout / "long.yaml", {"training": {"draft": {"steps": 800}}})
     model, log = "results/tiny/models/draft/1/model.safetensors", another.results / "logs" / "train" / "draft-1.log"

@@ -37,8 +37,8 @@ rule head:
         text=rules.corpus.output.text,
         record=rules.corpus.output.record,
         mtp=model_files("mtp"),
-        # What medusa2 begins with. No other head has such files.
-        medusa1=branch(lambda wildcards: wildcards.head == "medusa2", then=head_files("medusa1"), otherwise=[]),
+        # What the head begins with. Most heads have no such files.
+        first=lambda wildcards: files_of_first(wildcards.head, wildcards.seed),
     output:
         [RESULTS / "heads" / "{head}" / "{seed}" / name for name in HEAD_FILES],
         history=RESULTS / "heads" / "{head}" / "{seed}" / "history.csv",
@@ -59,7 +59,7 @@ rule head:
     shell:
         "python -m specledger train-head --settings {params.settings:q} --code {params.code} --log {log:q}"
         " --head {wildcards.head} --seed {wildcards.seed} --text {input.text:q} --record {input.record:q}"
-        " --mtp {input.mtp:q} --medusa1 {input.medusa1:q} --history {output.history:q}"
+        " --mtp {input.mtp:q} --first {input.first:q} --history {output.history:q}"
         " --checkpoint {params.checkpoint:q}"
 
 

@@ -30,8 +30,8 @@ def predicted(costs: Costs, drafter: str, gamma: int, found: Yield) -> dict[str,
         return float(sum(share * seconds(k) for k, share in enumerate(found.share_K) if share > 0))
 
     propose = over_rounds(lambda k: costs.draft(drafter, k, gamma))
-    verify = over_rounds(lambda k: costs.verify(k, gamma))
-    overhead = over_rounds(lambda k: costs.overhead(drafter, k, gamma))
+    verify = over_rounds(lambda k: costs.verify(k))
+    overhead = over_rounds(lambda k: costs.overhead(drafter, k))
     if propose + verify + overhead <= 0:
         return None
     # A token's share of a proposal means nothing where nobody knows how many tokens it had.

@@ -10,30 +10,25 @@ import numpy as np
 import pandas as pd
 
 from specledger.analysis.frames import PLAIN, columns_of, mean, ordered
+from specledger.foundation.drafters import SPECS
 from specledger.foundation.errors import UserError
 from specledger.statistics.intervals import t_interval
 
 FORWARD, PROPOSE, ROUND = "forward", "propose", "round"
 KEYS = ["engine", "part", "drafter", "gamma", "positions"]
 FORWARD_TABLE_COLUMNS = "engine part model drafter gamma positions seconds seconds_lo seconds_hi c".split()
-# A drafter that chooses how much it proposes is timed after a few texts, where it may stop anywhere. So on engines
-# whose calls grow with the proposals its costs are those of the drafter that does the same work.
-LENDER = {"draft_dynamic": "draft", "lookup": "ngram"}
-SEARCHER = "lookup"  # searches once, whatever it finds
-STATIC = frozenset({"compiled"})  # engines whose calls have places for gamma proposals, filled or not
+# A drafter that chooses how much it proposes is timed after a few texts, where it may stop anywhere: its costs are
+# those of the drafter that does the same work.
+LENDER = {name: spec.costs_of for name, spec in SPECS.items() if spec.costs_of is not None}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Costs:
-    """Seconds of one engine: forwards by new positions, proposals and rounds by drafter and gamma.
-
-    `static`: every round of a method makes the same calls, however few its proposals.
-    """
+    """Seconds of one engine: forwards by new positions, proposals and rounds by drafter and gamma."""
 
     forward: dict[int, float]
     propose: dict[tuple[str, int], float]
     round: dict[tuple[str, int], float]
-    static: bool = False
 
     @property
     def t_ar(self) -> float:
@@ -45,9 +40,9 @@ class Costs:
         """One token of plain decoding: its forward, its draw, and the loop around them."""
         return self.round[PLAIN, 0]
 
-    def verify(self, proposals: int, gamma: int) -> float:
+    def verify(self, proposals: int) -> float:
         """A target forward over the proposals and the token before them; between measured sizes on a line."""
-        return _on_line(self.forward, (gamma if self.static else proposals) + 1)
+        return _on_line(self.forward, proposals + 1)
 
     def _timed(self, part: dict[tuple[str, int], float], drafter: str) -> dict[int, float]:
         return {gamma: seconds for (name, gamma), seconds in part.items() if name == drafter}
@@ -59,17 +54,15 @@ class Costs:
 
     def draft(self, drafter: str, proposals: int, gamma: int) -> float:
         """A proposal of that length in a round of at most gamma; between measured lengths on a line."""
-        if drafter == SEARCHER or (self.static and proposals > 0):
+        if SPECS[drafter].searches:
             return self.propose[drafter, gamma]
         return _on_line({0: 0.0} | self._timed(self.propose, self._lender(drafter)), proposals)
 
-    def overhead(self, drafter: str, proposals: int, gamma: int) -> float:
+    def overhead(self, drafter: str, proposals: int) -> float:
         """What a round takes beside its proposal and its forward; without proposals, what plain decoding takes."""
-        if self.static:
-            return self.round[drafter, gamma] - self.propose[drafter, gamma] - self.verify(gamma, gamma)
         lender = self._lender(drafter)
         points = {
-            at: seconds - self.propose[lender, at] - self.verify(at, at)
+            at: seconds - self.propose[lender, at] - self.verify(at)
             for at, seconds in self._timed(self.round, lender).items()
             if (lender, at) in self.propose
         }
@@ -78,7 +71,7 @@ class Costs:
     def measured(self, drafter: str, gamma: int) -> bool:
         """Whether this method's proposal, its forward and its round were timed, and its lender's up to there."""
         timed = (drafter, gamma) in self.propose and (drafter, gamma) in self.round and gamma + 1 in self.forward
-        if self.static or not timed:
+        if not timed:
             return timed
         lender = self._lender(drafter)  # beyond its largest gamma there is no line to read its costs from
         return any(at >= gamma and (lender, at) in self.propose for at in self._timed(self.round, lender))
@@ -119,7 +112,7 @@ def costs_of(forwards: pd.DataFrame) -> dict[str, Costs]:
         if 1 not in parts[FORWARD]:
             raise UserError(f"forwards.csv: {engine}: no forward of one position")
         timed = {"forward": parts[FORWARD], "propose": parts[PROPOSE], "round": parts[ROUND]}
-        found[engine] = Costs(**timed, static=engine in STATIC)
+        found[engine] = Costs(**timed)
     return found
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 
 from specledger.analysis.frames import columns_of, ordered
+from specledger.foundation.drafters import SPECS
 from specledger.statistics.intervals import t_interval
 
 HEAD_TABLE = (
@@ -49,18 +50,19 @@ def share_of_all(heads: pd.DataFrame, training: pd.DataFrame) -> pd.Series:
 def beyond_target(drafter: str, heads: pd.DataFrame, training: pd.DataFrame) -> tuple[float, float]:
     """Parameters that a drafter adds to the target, and its training over the target's; nan where none is known."""
     target_s, models = target_seconds(training), training.set_index(["model", "seed"])
-    if drafter in ("draft", "draft_dynamic"):
-        rows = models.loc["draft"]
+    spec = SPECS[drafter]
+    if spec.uses == TARGET:
+        extra = models.loc[TARGET, "train_s"] - models.loc["plain", "train_s"]
+        return float(models.loc[TARGET, "head_parameters"].iloc[0]), float((extra / target_s).mean())
+    if spec.uses is not None:
+        rows = models.loc[spec.uses]
         return float(rows["parameters"].iloc[0]), float((rows["train_s"] / target_s).mean())
-    if drafter in ("mtp", "mtp_chained"):
-        extra = models.loc["mtp", "train_s"] - models.loc["plain", "train_s"]
-        return float(models.loc["mtp", "head_parameters"].iloc[0]), float((extra / target_s).mean())
-    if drafter in ("ngram", "lookup"):
+    if not spec.trained:
         return 0.0, 0.0
     rows = heads[heads["head"] == drafter] if len(heads) else heads
     if rows.empty:
         return np.nan, np.nan
     share = float(_share(rows, training).mean())
-    if drafter == "medusa2":  # which begins with what medusa1 has learned
-        share += beyond_target("medusa1", heads, training)[1]
+    if spec.begins_with is not None:
+        share += beyond_target(spec.begins_with, heads, training)[1]
     return float(rows["head_parameters"].iloc[0]), share

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from specledger.foundation.drafters import HEADS
+from specledger.foundation.drafters import HEADS, SPECS
 from specledger.foundation.records import hash_text, head_weights_of, read_json, sum_of, weights_of
 
 MODELS = ("plain", "mtp", "draft")
@@ -50,10 +50,11 @@ def results_of(results: Path, seeds: list[int], heads: Iterable[str] = ()) -> It
 
 
 def _heads_of(results: Path, seed: str, inputs: dict, heads: Iterable[str]) -> Iterator[Made]:
-    """Those of `heads` that are heads; medusa2 begins with what medusa1 has learned."""
+    """Those of `heads` that are heads; some begin with what another has learned."""
     folders = {head: results / "heads" / head / seed for head in HEADS if head in heads}
     for head, folder in folders.items():
-        first = {"medusa1": head_weights_of(folders["medusa1"])} if head == "medusa2" else {}
+        begun = SPECS[head].begins_with
+        first = {begun: head_weights_of(folders[begun])} if begun is not None else {}
         yield _made(head, folder, folder / "certificate.json", inputs | first)
 
 

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pandas as pd
 
+from specledger.analysis.columns import check_record, read_table
 from specledger.foundation.errors import UserError
+from specledger.sampling.distributions import SETTINGS
 
 MODELS = ("plain", "mtp", "draft")
 
@@ -40,12 +42,13 @@ PEER_COLUMNS = "program method repeats seconds ratio_to_ours ratio_to_ours_lo ra
 TRAINING_SPEED_COLUMNS = "model loop ratio ratio_lo ratio_hi blocks interval".split()
 ROUND_COLUMNS = "seed repeat engine drafter gamma round drafted accept_len examined accept_probs".split()
 SEQUENCE_COLUMNS = (
-    "seed engine context_rule drafter gamma temperature top_k top_p texts tokens test statistic df p_value"
+    f"seed engine context_rule drafter gamma {' '.join(SETTINGS)} texts tokens test statistic df p_value"
 ).split()
 CONTROL_COLUMNS = (
     "seed rule source kind drafter gamma temperature n test statistic df p_value power expected caught"
 ).split()
 FALSE_ALARM_COLUMNS = "seed test repeats n level rejected rate lo hi".split()
+TRAINING_KEYS = "seed head_parameters steps batch learning_rate chosen_step tokens validation_loss train_s".split()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,38 +118,21 @@ def read_json(path: Path) -> dict:
         value = json.loads(_require(path).read_text(encoding="utf-8"))
     except json.JSONDecodeError as error:
         raise UserError(f"{path}: not JSON ({error.msg}, line {error.lineno})") from error
+    except (UnicodeDecodeError, RecursionError) as error:
+        raise UserError(f"{path}: not JSON ({error})") from error
     if not isinstance(value, dict):
         raise UserError(f"{path}: expected a JSON object, got {type(value).__name__}")
     return value
 
 
 def read_csv(path: Path, columns: list[str], seed: int, *, may_be_empty: bool = False) -> pd.DataFrame:
-    """A table of one seed with at least `columns`; UserError when it is missing, short or another seed's."""
-    table = _table(path, columns)
+    """A table of one seed with at least `columns`; UserError when it is missing, damaged or another seed's."""
+    table = read_table(path, columns)
     if table.empty and not may_be_empty:
         raise UserError(f"{path}: holds no rows")
     others = sorted(set(table["seed"]) - {seed})
     if others:
         raise UserError(f"{path}: holds rows of seed {others[0]}, expected seed {seed} only")
-    return table
-
-
-def _table(path: Path, columns: list[str]) -> pd.DataFrame:
-    """A table with at least `columns`; UserError when it is missing or short."""
-    try:
-        # Only an empty cell is missing: a context may well read "NA". One number a cell or many, accept_probs is text.
-        table = pd.read_csv(
-            _require(path), keep_default_na=False, na_values=[""], encoding="utf-8", dtype={"accept_probs": str}
-        )
-    except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
-        raise UserError(f"{path}: not a CSV table ({error})") from error
-    with path.open("rb") as file:
-        file.seek(-1, 2)
-        if file.read(1) != b"\n":
-            raise UserError(f"{path}: cut off in its last line; delete it and run snakemake again")
-    absent = [column for column in columns if column not in table.columns]
-    if absent:
-        raise UserError(f"{path}: column {absent[0]} is missing")
     return table
 
 
@@ -159,7 +145,7 @@ def _optional(path: Path, columns: list[str]) -> pd.DataFrame:
     """A table that need not be there: empty where it is not."""
     if not path.is_file():
         return pd.DataFrame(columns=columns)
-    return _table(path, columns)
+    return read_table(path, columns)
 
 
 def _training(results: Path, seeds: list[int]) -> pd.DataFrame:
@@ -175,6 +161,7 @@ def _trained(folder: Path, model: str, seed: int) -> dict:
     name = row.get("model", row.get("head"))
     if (name, row.get("seed")) != (model, seed):
         raise UserError(f"{path}: is of model {name} and seed {row.get('seed')}")
+    check_record(path, row, TRAINING_KEYS)
     return row
 
 
@@ -224,10 +211,12 @@ def read_raw(results: Path, seeds: list[int], *, heads: Sequence[str] = (), tree
     """Read the raw files of `seeds`; a missing one raises UserError with its path."""
     if not seeds:
         raise UserError("seeds: must not be empty")
-    ordered = sorted(seeds)
+    ordered, ngram = sorted(seeds), results / "ngram" / "ngram.json"
+    counted = read_json(ngram)
+    check_record(ngram, counted, ["validation_loss"])
     return Raw(
         training=_training(results, ordered),
-        ngram=read_json(results / "ngram" / "ngram.json"),
+        ngram=counted,
         prefix=_stack(results, "checks/{seed}/prefix.csv", PREFIX_COLUMNS, ordered),
         greedy=_stack(results, "checks/{seed}/greedy.csv", GREEDY_COLUMNS, ordered),
         sweep=read_sweep(results, ordered),

@@ -31,6 +31,7 @@ from specledger.analysis.measures import Evidence
 from specledger.analysis.summary import summarise, validation_losses
 from specledger.analysis.waterfall import waterfall_table
 from specledger.foundation.errors import UserError
+from specledger.foundation.records import write_table
 from specledger.statistics.intervals import t_interval
 
 SEED_COLUMNS = (
@@ -172,7 +173,7 @@ def _plain_cells(column: pd.Series) -> pd.Series:
 def write_csv(table: pd.DataFrame, path: Path) -> None:
     """The same bytes for the same table, on any platform; a missing value is an empty cell."""
     table = table.apply(_plain_cells) if len(table) else table
-    table.to_csv(path, index=False, float_format="%.10g", lineterminator="\n", encoding="utf-8")
+    write_table(path, table)
 
 
 def jsonable(value: object) -> object:

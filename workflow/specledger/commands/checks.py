@@ -2,11 +2,11 @@
 
 from specledger.commands import measuring
 from specledger.commands.folders import add_folder
-from specledger.decoding.engines import engine
+from specledger.decoding.engines import usable
 from specledger.experiments.checks import greedy_rows, prefix_rows
 from specledger.experiments.oracle import SIBLINGS, SMALL_TREES, oracle_rows, random_cast
 from specledger.foundation.records import write_rows
-from specledger.models.storage import load_model
+from specledger.models.storage import load_model, of_one_vocabulary
 from specledger.sampling.distributions import Sampling
 
 SMALL = 4  # symbols of the random models' vocabulary
@@ -19,13 +19,15 @@ def add_arguments(parser) -> None:
 
 def run(options, log) -> None:
     settings, corpus, cast = measuring.begin(options)
-    engines = [engine(name) for name in settings["engines"]]
+    engines, _ = usable(settings["engines"], cast.target.lm_head.weight.device, log.say)
     prompt = corpus.validation[: settings["greedy_prompt"]].tolist()
     greedy = list(
         greedy_rows(cast, engines, settings["gammas"], prompt, count=settings["greedy_tokens"], seed=options.seed)
     )
+    plain = load_model(options.plain, cast.target.lm_head.weight.device)
+    of_one_vocabulary(len(corpus.vocabulary), {options.plain: plain.config})
     models = {
-        "plain": load_model(options.plain, cast.target.lm_head.weight.device),
+        "plain": plain,
         "mtp": cast.target,
         "draft": cast.drafters["draft"].model,
     }

@@ -29,8 +29,8 @@ def inputs_of(options) -> dict[str, str]:
         path = getattr(options, name, None)
         if path is not None:
             found[name] = sum_of(*weights_of(path)) if path.is_dir() else sum_of(path)
-    if getattr(options, "medusa1", None) is not None:
-        found["medusa1"] = sum_of(*head_weights_of(options.medusa1))
+    if getattr(options, "first", None) is not None:
+        found[options.begins_with] = sum_of(*head_weights_of(options.first))
     for path in getattr(options, "shapes", ()):
         found["shapes"] = sum_of(path)
     for path in getattr(options, "heads", ()):

@@ -5,8 +5,8 @@ import time
 from pathlib import Path
 
 from specledger.corpus.text import Corpus
+from specledger.drafters.ngram import NGram
 from specledger.foundation.records import hash_text, read_json, sum_of, write_json, written_whole
-from specledger.models.ngram import NGram
 
 
 def add_arguments(parser) -> None:

@@ -1,11 +1,11 @@
 """Stage `sequences`: short texts through the complete decoders, held against exact laws, of one seed."""
 
 from specledger.commands import measuring
-from specledger.decoding.engines import Engine, engine
+from specledger.decoding.engines import Engine, usable
 from specledger.experiments.remembered import Remembered
 from specledger.experiments.sequences import Laws, sequence_rows
 from specledger.experiments.sweep import serves
-from specledger.foundation.drafters import goes_on_from_caches
+from specledger.foundation.drafters import CHOOSERS, SPEAKING
 from specledger.foundation.progress import Progress
 from specledger.foundation.records import write_rows
 from specledger.sampling.distributions import Sampling
@@ -16,7 +16,7 @@ add_arguments = measuring.add_arguments
 def parts_of(executed: Engine, drafters: list[str], samplings: list[Sampling]) -> list[tuple]:
     """An engine, drafters and samplings: heads and trees, which are many, by the first sampling alone."""
     names = [name for name in drafters if serves(executed, name)]
-    many = [name for name in names if goes_on_from_caches(name)]
+    many = [name for name in names if name not in (*SPEAKING, *CHOOSERS)]
     parts = [(executed, [name for name in names if name not in many], samplings), (executed, many, samplings[:1])]
     return [part for part in parts if part[1]]
 
@@ -24,7 +24,7 @@ def parts_of(executed: Engine, drafters: list[str], samplings: list[Sampling]) -
 def run(options, log) -> None:
     settings, corpus, cast = measuring.begin(options)
     samplings = [Sampling(**sampling) for sampling in settings["samplings"]]
-    engines = [engine(name) for name in settings["engines"]]
+    engines, _ = usable(settings["engines"], cast.target.lm_head.weight.device, log.say)
     asked = [part for executed in engines for part in parts_of(executed, settings["drafters"], samplings)]
     rows, known = [], Laws(cast, corpus.prompt.tolist())
     size = {key: settings[key] for key in ("gamma", "texts")}

@@ -7,16 +7,23 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from specledger.commands import measuring
-from specledger.decoding.engines import engine
-from specledger.decoding.steps import NotCompiled
-from specledger.decoding.steps import why_not as not_compiled
+from specledger.decoding.engines import usable
 from specledger.experiments.agreement import AGREEMENT_COLUMNS, agreement_rows
 from specledger.experiments.cast import Cast
 from specledger.experiments.forward_costs import cost_rows, over_blocks
-from specledger.experiments.sweep import PLAIN, Method, Stop, measure, methods_of, round_rows, token_kinds, warm_up
+from specledger.experiments.sweep import (
+    PLAIN,
+    Method,
+    Stop,
+    measure,
+    methods_of,
+    round_rows,
+    token_kinds,
+    warm_up,
+    why_not_served,
+)
 from specledger.experiments.texts import ROUND_COLUMNS, chosen_rounds
 from specledger.foundation.devices import describe
-from specledger.foundation.drafters import branched
 from specledger.foundation.progress import Progress
 from specledger.foundation.records import write_json, write_rows
 from specledger.sampling.distributions import Sampling
@@ -44,7 +51,7 @@ def alone_on_the_machine(log):
 def run(options, log) -> None:
     settings, corpus, cast = measuring.begin(options)
     with alone_on_the_machine(log):
-        engines, left_out = usable_engines(cast, settings, corpus.prompt.tolist(), seed=options.seed, log=log)
+        engines, left_out = warm_engines(cast, settings, corpus.prompt.tolist(), seed=options.seed, log=log)
         methods = methods_of(engines, settings["gammas"])
         texts, costs = timed(cast, engines, methods, corpus, settings, options.seed, log)
         write(options, settings, corpus, cast, engines, left_out, texts, costs)
@@ -67,8 +74,7 @@ def write(options, settings: dict, corpus, cast: Cast, engines: list, left_out: 
     window = [executed for executed in engines if executed.context_rule == "window"]
     apart = [row for executed in window for row in rounds_apart(cast, executed, prompt, settings, seed)]
     write_rows(output / "apart.csv", apart, ROUND_COLUMNS)
-    shown = next(executed for executed in reversed(engines) if not executed.static)
-    write_json(output / "sample.json", sample(cast, corpus, shown, sampling, seed))
+    write_json(output / "sample.json", sample(cast, corpus, engines[-1], sampling, seed))
 
 
 def sampling_of(settings: dict) -> Sampling:
@@ -106,35 +112,22 @@ def rounds_apart(cast: Cast, executed, prompt: list[int], settings: dict, seed: 
     return chosen_rounds(cast, settings["gammas"], prompt, executed, seed=seed, after_each=lambda: None, **size)
 
 
-def usable_engines(cast: Cast, settings: dict, prompt: list[int], *, seed: int, log) -> tuple[list, dict[str, str]]:
-    """The engines that run here, warm, and why the others don't; what can't be compiled is told of and left out."""
-    found, left_out = [], {}
-    chains = (gammas for drafter, gammas in settings["gammas"].items() if not branched(drafter))
-    widest = 1 + max((gamma for gammas in chains for gamma in gammas), default=1)
-    longest = max(len(prompt) + settings["tokens"], (1 + COST_PLACES) * cast.target.config.context + widest)
+def warm_engines(cast: Cast, settings: dict, prompt: list[int], *, seed: int, log) -> tuple[list, dict[str, str]]:
+    """The engines that run here, warm, and why the others don't."""
+    found, left_out = usable(settings["engines"], cast.target.lm_head.weight.device, log.say)
     warming = {"count": settings["warmup_tokens"], "sampling": sampling_of(settings), "seed": seed}
-    for name in settings["engines"]:
-        executed, why = engine(name, longest=longest), None
-        if executed.static:
-            why = not_compiled(cast.target.lm_head.weight.device)
-            if why is None:
-                log.say(f"sweep: compiling for engine {name}; its seconds are counted apart")
-        if why is None:
-            try:
-                warm_up(cast, methods_of([executed], settings["gammas"]), prompt, **warming)
-            except NotCompiled as error:
-                why = str(error)
-        if why is None:
-            found.append(executed)
-        else:
-            left_out[name] = why
-            log.say(f"sweep: engine {name} is left out: {why}")
+    for executed in found:
+        unserved = {drafter: why_not_served(executed, drafter) for drafter in settings["gammas"]}
+        for reason in dict.fromkeys(filter(None, unserved.values())):
+            names = ", ".join(drafter for drafter, why_not in unserved.items() if why_not == reason)
+            log.say(f"sweep: engine {executed.name} leaves out {names}: {reason}")
+    warm_up(cast, methods_of(found, settings["gammas"]), prompt, **warming)
     return found, left_out
 
 
 def engine_rows(settings: dict, engines: list, left_out: dict[str, str]) -> list[dict]:
     """One row per engine that was asked for: is it there, why not, and the seconds that it compiled for."""
-    compile_s = {executed.name: executed.compile_s for executed in engines if executed.static}
+    compile_s = {executed.name: executed.compile_s for executed in engines}
     return [
         {
             "engine": name,

@@ -6,6 +6,7 @@ from functools import partial
 from specledger.commands import training as shared
 from specledger.commands.folders import certify
 from specledger.corpus.text import Corpus
+from specledger.drafters.mtp import MTPModule
 from specledger.foundation.devices import describe, prepare
 from specledger.foundation.records import read_json, write_json, write_rows
 from specledger.models.llama import LlamaConfig, count_parameters
@@ -33,7 +34,7 @@ def run(options, log) -> None:
         log,
         steps=training.steps,
         made_by=shared.identity(options, options.model, corpus, describe(device)),
-        train=partial(train, config, training, corpus, seed=options.seed, device=device),
+        train=partial(train, config, training, corpus, mtp_of=MTPModule, seed=options.seed, device=device),
         save=lambda trained: save(options, settings, config, training, trained, device),
     )
     log.say(f"{name}: validation loss {trained.validation_loss:.4f} in {trained.train_s:.0f} s")

@@ -6,30 +6,31 @@ from functools import partial
 from specledger.commands import training as shared
 from specledger.commands.folders import add_folder, certify, inputs_of
 from specledger.corpus.text import Corpus
+from specledger.drafters.mtp import load_mtp
+from specledger.drafters.registry import begin, load_head, save_head
 from specledger.foundation.devices import describe, prepare
+from specledger.foundation.drafters import HEADS, SPECS
 from specledger.foundation.errors import UserError
 from specledger.foundation.records import read_json, write_json, write_rows
-from specledger.models.heads import HEADS, load_head, save_head
 from specledger.models.llama import count_parameters
-from specledger.models.storage import load_model, load_mtp
-from specledger.training.heads import begin
+from specledger.models.storage import load_model, of_one_vocabulary
 from specledger.training.loop import Fitted, fit
 from specledger.training.settings import TrainingSettings
 from specledger.training.subject import Subject
 
 
 def add_arguments(parser) -> None:
-    parser.add_argument("--head", required=True, choices=tuple(HEADS))
+    parser.add_argument("--head", required=True, choices=HEADS)
     add_folder(parser, "--mtp", "files of the target with its MTP module")
-    add_folder(parser, "--medusa1", "files of the head that medusa2 begins with", required=False)
+    add_folder(parser, "--first", "files of the head that this one begins with", required=False)
     shared.add_arguments(parser)
 
 
 def run(options, log) -> None:
-    settings = json.loads(options.settings)
+    settings, options.begins_with = json.loads(options.settings), SPECS[options.head].begins_with
     device = prepare(settings["device"], settings["threads"])
     corpus = Corpus.load(options.text, read_json(options.record))
-    training, subject = TrainingSettings(**settings["training"]), _begin(options, settings)
+    training, subject = TrainingSettings(**settings["training"]), _begin(options, settings, len(corpus.vocabulary))
     name = f"train-head {options.head} seed {options.seed}"
     log.write(f"training {options.head}, seed {options.seed}, on {describe(device)}, {settings['threads']} thread(s)")
     done = shared.carry_out(
@@ -45,22 +46,22 @@ def run(options, log) -> None:
     log.say(f"{name}: validation {losses} in {done.train_s:.0f} s")
 
 
-def _begin(options, settings: dict) -> Subject:
+def _begin(options, settings: dict, symbols: int) -> Subject:
     """The head at its first step, on the CPU."""
     target = load_model(options.mtp, "cpu")
-    medusa1 = None
-    if options.head == "medusa2":
-        if options.medusa1 is None:
-            raise UserError("medusa2 begins with the heads of medusa1; give their files with --medusa1")
-        medusa1, _ = load_head(options.medusa1, "medusa1", target)
-    share = settings["trunk_learning_rate_fraction"] if HEADS[options.head].joint else 0.0
-    mtp = load_mtp(options.mtp, target)
-    return begin(options.head, target, mtp, seed=options.seed, trunk_share=share, medusa1=medusa1)
+    of_one_vocabulary(symbols, {options.mtp: target.config})
+    spec, first = SPECS[options.head], None
+    if spec.begins_with is not None:
+        if options.first is None:
+            raise UserError(f"{spec.name} begins with the heads of {spec.begins_with}; give their files with --first")
+        first, _ = load_head(options.first, spec.begins_with, target)
+    share = settings["trunk_learning_rate_fraction"] if spec.joint else 0.0
+    return begin(spec.name, target, load_mtp(options.mtp, target), seed=options.seed, trunk_share=share, first=first)
 
 
 def save(options, settings: dict, training: TrainingSettings, subject: Subject, done: Fitted, device) -> None:
     """The head, its history, what came of it, and its certificate."""
-    folder, joint = options.history.parent, HEADS[options.head].joint
+    folder, joint = options.history.parent, SPECS[options.head].joint
     save_head(folder, options.head, subject.head, subject.target if joint else None)
     write_rows(options.history, done.history)
     record = {

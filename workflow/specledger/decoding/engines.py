@@ -2,22 +2,24 @@
 
 `recompute` (rule `window`): every forward recomputes the last `context` tokens.
 `cached` (rule `sliding`): each position looks back at most `context` positions, with a KV cache.
-`compiled` (rule `sliding`): the same with static shapes, compiled whole; see `compiled`.
+`compiled` (rule `sliding`): the same in compiled code; see `native`.
 Shapes: T new positions, D width, V vocabulary.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
+from specledger.decoding.building import NotCompiled
 from specledger.decoding.proposals import Output
-from specledger.foundation.drafters import EAGER
-from specledger.models.cache import KVCache
+from specledger.decoding.rules import Rules
+from specledger.models.arrays import Array
+from specledger.models.cache import Cache, KVCache
 from specledger.models.llama import Llama, rope_tables
-from specledger.models.mtp import MTPModule
 from specledger.sampling.distributions import Sampling
 from specledger.theory.trees import Tree
 
@@ -34,13 +36,6 @@ class TargetSession(Protocol):
         """Forget what was computed at positions from `length` on."""
 
 
-class MTPSession(Protocol):
-    """An MTP module's state; it is fed the target's hidden states as they become final."""
-
-    def forward(self, output: Output, tokens: Sequence[int]) -> Tensor:
-        """Logits [V] of the token after `tokens`, from hidden states up to position len(tokens) - 2."""
-
-
 def as_batch(tokens: Sequence[int], device: torch.device) -> Tensor:
     """Tokens [T] as a batch of one [1, T]."""
     return torch.tensor([tokens], dtype=torch.int64, device=device)
@@ -55,21 +50,20 @@ class RecomputeSession:
 
     def forward(self, tokens: Sequence[int], rows: int) -> Output:
         first = max(0, len(tokens) - self.model.config.context)
-        hidden_BTD = self.model.hidden(as_batch(tokens[first:], self.device))
+        before_BTD, hidden_BTD = self.model.streams(as_batch(tokens[first:], self.device))
         logits_BTV = self.model.logits(hidden_BTD[:, -rows:])
-        return Output(logits_TV=logits_BTV[0], hidden_TD=hidden_BTD[0], first=first)
+        return Output(logits_TV=logits_BTV[0], hidden_TD=hidden_BTD[0], first=first, before_TD=before_BTD[0])
 
     def rollback(self, length: int) -> None:
         pass
 
 
 class CachedSession:
-    """Keys and values are kept; a forward computes only what the cache lacks."""
+    """Keys and values are kept; a forward pass computes only what the cache lacks."""
 
-    def __init__(self, model: Llama, capacity: int):
-        self.model = model
-        self.device = model.lm_head.weight.device
-        self.cache = new_cache(model, model.config.layers, capacity)
+    def __init__(self, engine: "Engine", model: Llama, capacity: int):
+        self.tokens, self.model = partial(engine.tokens, model), engine.prepared(model)
+        self.cache = engine.cache(model, model.config.layers, capacity)
 
     def forward(self, tokens: Sequence[int], rows: int) -> Output:
         first = self.cache.length
@@ -90,56 +84,27 @@ class CachedSession:
         self.cache.keep(path, nodes)
 
     def _output(self, new: Sequence[int], cache, rows: int, first: int) -> Output:
-        before_BTD, hidden_BTD = self.model.streams(as_batch(new, self.device), cache)
-        logits_BTV = self.model.logits(hidden_BTD[:, -rows:])
+        before_BTD, hidden_BTD, logits_BTV = self.model.outputs(self.tokens(new), cache, rows)
         return Output(logits_TV=logits_BTV[0], hidden_TD=hidden_BTD[0], first=first, before_TD=before_BTD[0])
 
     def rollback(self, length: int) -> None:
         self.cache.rollback(length)
 
 
-class RecomputeMTPSession:
-    """The module over the window that the target's last forward saw."""
-
-    def __init__(self, target: Llama, mtp: MTPModule):
-        self.target, self.mtp = target, mtp
-        self.device = target.lm_head.weight.device
-
-    def forward(self, output: Output, tokens: Sequence[int]) -> Tensor:
-        count = len(tokens) - 1 - output.first
-        next_tokens = as_batch(tokens[output.first + 1 :], self.device)
-        return self.mtp(self.target, output.hidden_TD[None, :count], next_tokens)[0, -1]
-
-
-class CachedMTPSession:
-    """The module with a KV cache of its own, which takes in only final tokens."""
-
-    def __init__(self, target: Llama, mtp: MTPModule, capacity: int):
-        self.target, self.mtp = target, mtp
-        self.device = target.lm_head.weight.device
-        self.cache = new_cache(target, 1, capacity)
-
-    def forward(self, output: Output, tokens: Sequence[int]) -> Tensor:
-        assert output.first == self.cache.length, "the target's states must follow those that are cached"
-        count = len(tokens) - 1 - output.first
-        next_tokens = as_batch(tokens[output.first + 1 :], self.device)
-        return self.mtp(self.target, output.hidden_TD[None, :count], next_tokens, self.cache)[0, -1]
-
-
-def new_cache(model: Llama, layers: int, capacity: int) -> KVCache:
-    """An empty cache of `layers` blocks of the model's sizes, for `capacity` positions."""
-    config = model.config
-    weight = model.lm_head.weight
-    cos, sin = (t.to(weight) for t in rope_tables(config.head_width, capacity, config.rope_theta))
-    return KVCache.allocate(layers=layers, kv_heads=config.kv_heads, cos=cos, sin=sin, context=config.context)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Engine:
-    """An eager engine by name; `open` and `open_mtp` start the sessions of one sequence."""
+    """A way to run forward passes, by name; `open` starts the session of one sequence.
+
+    Proposers are given it, and have from it tokens, caches and networks as it runs them.
+    """
 
     name: str
-    static: bool = False  # shapes vary from round to round
+    rules: Rules = field(default_factory=Rules)
+    compile_s: float = 0.0  # seconds that were spent compiling
+
+    def __deepcopy__(self, memo: dict) -> "Engine":
+        """Copies of a session share their engine."""
+        return self
 
     @property
     def context_rule(self) -> str:
@@ -147,32 +112,52 @@ class Engine:
 
     @property
     def branches(self) -> bool:
-        """Can it serve heads, which go on from cached states, and verify trees?"""
-        return self.name == "cached"
+        """Can it verify trees? Under the rule `window` each path would be cut at another place."""
+        return self.context_rule == "sliding"
 
     def open(self, model: Llama, capacity: int) -> TargetSession:
-        """A session for a sequence of at most `capacity` tokens, proposals included."""
-        return RecomputeSession(model) if self.name == "recompute" else CachedSession(model, capacity)
+        """A session for a sequence of at most `capacity` tokens, draft tokens included."""
+        return CachedSession(self, model, capacity) if self.branches else RecomputeSession(model)
 
-    def open_mtp(self, target: Llama, mtp: MTPModule, capacity: int) -> MTPSession:
-        if self.name == "recompute":
-            return RecomputeMTPSession(target, mtp)
-        return CachedMTPSession(target, mtp, capacity)
+    def open_proposer(self, proposer: Callable[..., Any], *parts: Any, sampling: Sampling, capacity: int) -> Any:
+        """A proposer of that class for a text of at most `capacity` tokens, draft tokens included."""
+        return proposer(*parts, engine=self, sampling=sampling, capacity=capacity)
 
-    def open_speaker(self, kind: Callable[..., Any], *models: Any, sampling: Sampling, capacity: int) -> Any:
-        """What says q along a tree (see `speakers`), with caches of its own: `kind(models, sampling, capacity)`."""
-        return kind(*models, sampling=sampling, capacity=capacity)
+    def tokens(self, model: Llama, tokens: Sequence[int]) -> Array:
+        """Tokens as a batch of one [1, T], where the model lies."""
+        return as_batch(tokens, model.lm_head.weight.device)
+
+    def cache(self, model: Llama, layers: int, capacity: int) -> Cache:
+        """An empty cache of `layers` blocks of the model's sizes, for `capacity` positions."""
+        config, weight = model.config, model.lm_head.weight
+        cos, sin = (t.to(weight) for t in rope_tables(config.head_width, capacity, config.rope_theta))
+        return KVCache(layers=layers, kv_heads=config.kv_heads, cos=cos, sin=sin, context=config.context)
+
+    def prepared(self, module: Any) -> Any:
+        """The module as the engine runs it."""
+        return module
 
 
-def engine(name: str, *, longest: int = 0):
-    """The engine of that name: an `Engine`, or a `CompiledEngine`, which keeps what it compiled.
-
-    `longest`: tokens of the longest text to come; a `CompiledEngine` then compiles nothing twice.
-    """
+def engine(name: str, device: torch.device | str = "cpu") -> Engine:
+    """The engine of that name for models on a device; NotCompiled where `compiled` can't be had."""
     if name not in CONTEXT_RULES:
         raise ValueError(f"engine must be one of {', '.join(CONTEXT_RULES)}, got {name}")
-    if name in EAGER:
+    if name != "compiled":
         return Engine(name=name)
-    from specledger.decoding.compiled import CompiledEngine
+    from specledger.decoding.native import NativeEngine
 
-    return CompiledEngine(longest)
+    return NativeEngine.on(torch.device(device))
+
+
+def usable(
+    names: Sequence[str], device: torch.device, say: Callable[[str], None]
+) -> tuple[list[Engine], dict[str, str]]:
+    """The engines of these names that can be had here, and why the others can't, which the user is told."""
+    found, left_out = [], {}
+    for name in names:
+        try:
+            found.append(engine(name, device))
+        except NotCompiled as error:
+            left_out[name] = str(error)
+            say(f"engine {name} is left out: {error}")
+    return found, left_out

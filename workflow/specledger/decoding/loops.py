@@ -1,6 +1,6 @@
 """The two decoding loops: autoregressive, which is the reference, and speculative.
 
-An engine's judge runs the target and decides; the loops only say in which order. Shapes: G proposals of a round.
+A `Verifier` runs the target and decides, a drafter proposes; the loops give the order.
 """
 
 from collections.abc import Sequence
@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import torch
 
 from specledger.decoding.counts import Clock, Generated, Round
-from specledger.decoding.drafters import Drafter
+from specledger.decoding.drafter import Drafter
 from specledger.decoding.engines import Engine
-from specledger.decoding.judging import EagerJudge
+from specledger.decoding.verification import Verifier
 from specledger.models.llama import Llama
 from specledger.sampling.distributions import Sampling
 from specledger.sampling.uniforms import Uniforms
@@ -30,9 +30,9 @@ def autoregressive(
     """Decode `count` tokens after `prompt`, one target forward each; `clocked` False reads no clocks in between."""
     clock = Clock(target.lm_head.weight.device, clocked)
     tokens = prompted(prompt)
-    judging = open_judge(engine, target, sampling, len(tokens) + count, gamma=0)
+    verifier = Verifier(engine, target, sampling, len(tokens) + count, gamma=0)
     for _ in range(count):
-        tokens.append(judging.sample(tokens, uniforms, clock))
+        tokens.append(verifier.sample(tokens, uniforms, clock))
         clock.lap("accept")
     wall_s, phase_s = clock.stop()
     rounds = [Round(drafted=0, accept_len=0, draft_forwards=0)] * count
@@ -61,15 +61,15 @@ def speculative(
     clock = Clock(target.lm_head.weight.device, clocked)
     tokens, rounds = prompted(prompt), []
     end = len(tokens) + count
-    judging = open_judge(engine, target, sampling, end, gamma=gamma)
+    verifier = Verifier(engine, target, sampling, end, gamma=gamma)
     drafting = drafter.open(engine, sampling, end)
     while len(tokens) < end:
         proposal = drafting.propose(tokens, min(gamma, end - len(tokens) - 1), uniforms.draft)
         clock.lap_draft(proposal.caught_up)
-        found = judging.judge(tokens, proposal, uniforms, clock)
+        found = verifier.verify(tokens, proposal, uniforms, clock)
         tokens += found.tokens
         # The last token has been through no forward yet; what was computed after the rejection goes.
-        judging.rollback(len(tokens) - 1)
+        verifier.rollback(len(tokens) - 1)
         drafting.observe(found.output, len(tokens) - 1)
         rounds.append(Round(found.drafted, found.accept_len, proposal.forwards, found.accept_probs, found.examined))
         clock.lap("accept")
@@ -83,14 +83,6 @@ def prompted(prompt: Sequence[int]) -> list[int]:
     if not len(prompt):
         raise ValueError("prompt must hold at least 1 token, got 0")
     return [int(token) for token in prompt]
-
-
-def open_judge(engine: Engine, target: Llama, sampling: Sampling, capacity: int, *, gamma: int):
-    """The target of one text of at most `capacity` tokens, as the engine runs it."""
-    if engine.static:
-        return engine.open_judge(target, sampling, capacity, gamma)
-    # The nodes of a tree may be more than the tokens that are left.
-    return EagerJudge(engine.open(target, capacity + gamma), sampling)
 
 
 def check_gamma(gamma: int, drafter: Drafter, context: int) -> None:

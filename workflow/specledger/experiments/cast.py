@@ -6,23 +6,16 @@ from pathlib import Path
 
 import torch
 
-from specledger.decoding.counted import LookupDrafter, NGramDrafter, NGramSpeaker
-from specledger.decoding.drafters import Drafter, DraftModel, MTPDrafter
-from specledger.decoding.growing import Growing
-from specledger.decoding.speakers import ChainSpeaker, FeatureSpeaker, MedusaSpeaker, ModelSpeaker, ParallelSpeaker
-from specledger.foundation.drafters import TREE, TYPICAL, base_of
+from specledger.decoding.drafter import Drafter, Parts
+from specledger.drafters.mtp import load_mtp
+from specledger.drafters.ngram import NGram
+from specledger.drafters.registry import drafters_of, load_head
+from specledger.foundation.drafters import CHOOSERS, TYPICAL, base_of
+from specledger.foundation.errors import UserError
 from specledger.foundation.records import read_rows
-from specledger.models.features import FeatureDrafter
-from specledger.models.heads import load_head
-from specledger.models.llama import Llama
-from specledger.models.medusa import MedusaHeads
-from specledger.models.mtp import MTPChain, MTPModule
-from specledger.models.ngram import NGram
-from specledger.models.parallel import ParallelHeads
-from specledger.models.storage import load_model, load_mtp
+from specledger.models.llama import Llama, fuse
+from specledger.models.storage import load_model, of_one_vocabulary
 from specledger.theory.trees import Tree
-
-NONE = "none"  # plain decoding
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,23 +27,25 @@ class Cast:
 
     target: Llama
     drafters: dict[str, Drafter]
-    trees: dict[tuple[str, int], Growing] = field(default_factory=dict)
+    trees: dict[tuple[str, int], Drafter] = field(default_factory=dict)
+
+    def __post_init__(self):
+        for name, drafter in self.drafters.items():
+            if drafter is not None and drafter.vocabulary != self.target.config.vocabulary:
+                raise ValueError(
+                    f"target and drafter {name} must be of one vocabulary, got {self.target.config.vocabulary} and "
+                    f"{drafter.vocabulary} symbols"
+                )
 
     @property
     def speaking(self) -> dict[str, Drafter]:
-        """The drafters whose proposals at a prefix depend on the prefix alone, and never stop early."""
-        kinds = (DraftModel, NGramDrafter, MTPDrafter)
-        return {
-            name: drafter
-            for name, drafter in self.drafters.items()
-            if isinstance(drafter, kinds) and getattr(drafter, "threshold", None) is None
-        }
+        """The drafters whose q at a prefix depends on the prefix alone, and that never stop early."""
+        return {name: drafter for name, drafter in self.drafters.items() if drafter.prefix_alone}
 
     @property
     def lossless(self) -> dict[str, Drafter]:
-        """The drafters that say q of every proposal that they would make: those above, and all heads."""
-        heads = {name: drafter for name, drafter in self.drafters.items() if isinstance(drafter, Growing)}
-        return self.speaking | heads
+        """The drafters that give q of every proposal that they would make: those that don't choose how much."""
+        return {name: drafter for name, drafter in self.drafters.items() if name not in CHOOSERS}
 
     def drafter(self, name: str, gamma: int) -> Drafter:
         """The drafter of a method; gamma is the number of nodes of one that drafts trees."""
@@ -62,67 +57,8 @@ class Cast:
         return getattr(base, "target", None) or self.target
 
     def branches(self, name: str) -> bool:
-        """Can this drafter draft trees? Modules of several depths draft a chain."""
-        drafter = self.drafters[name]
-        return name in self.lossless and not (isinstance(drafter, Growing) and drafter.kind is ChainSpeaker)
-
-
-def chained(target: Llama, mtp: MTPModule) -> Growing:
-    """The MTP module of depth 1 fed with its own states, beyond the depth that it was trained for."""
-    return Growing(
-        name="mtp_chained",
-        kind=FeatureSpeaker,
-        models=(target, mtp),
-        vocabulary=target.config.vocabulary,
-    )
-
-
-def growing_heads(name: str, target: Llama, head: torch.nn.Module) -> Growing:
-    """The drafter of trained heads; `target` is what they were trained for or with."""
-    match head:
-        case FeatureDrafter():
-            kind, limit = FeatureSpeaker, None
-        case MTPChain():
-            kind, limit = ChainSpeaker, len(head.depths)
-        case MedusaHeads():
-            kind, limit = MedusaSpeaker, len(head.outputs)
-        case ParallelHeads():
-            kind, limit = ParallelSpeaker, len(head.heads)
-        case _:
-            raise ValueError(f"head {name} must be one of the known kinds, got {type(head).__name__}")
-    return Growing(
-        name=name,
-        kind=kind,
-        models=(target, head),
-        vocabulary=target.config.vocabulary,
-        max_gamma=limit,
-    )
-
-
-def tree_drafter(drafter: Drafter, tree: Tree, *, typical: bool = False) -> Growing:
-    """The same drafter with its proposals in this tree.
-
-    ValueError for a tree deeper than the drafter was made for, and for one that drafts no trees.
-    """
-    if drafter.max_gamma is not None and tree.depth > drafter.max_gamma:
-        raise ValueError(f"tree of {drafter.name} must be at most {drafter.max_gamma} deep, got {tree.depth}")
-    name = drafter.name + (TYPICAL if typical else TREE)
-    shape = {"name": name, "tree": tree, "max_gamma": None, "typical": typical}
-    match drafter:
-        case Growing() if drafter.kind is not ChainSpeaker:
-            return replace(drafter, **shape)
-        case DraftModel():
-            return Growing(
-                kind=ModelSpeaker,
-                models=(drafter.model,),
-                vocabulary=drafter.model.config.vocabulary,
-                **shape,
-            )
-        case NGramDrafter():
-            return Growing(kind=NGramSpeaker, models=(drafter,), vocabulary=drafter.ngram.vocabulary, **shape)
-        case MTPDrafter():
-            return replace(chained(drafter.target, drafter.mtp), **shape)
-    raise ValueError(f"{drafter.name} drafts no trees")
+        """Can this drafter draft trees?"""
+        return self.drafters[name].branches
 
 
 def load_cast(
@@ -134,40 +70,42 @@ def load_cast(
     drafting: dict | None = None,
     heads: Sequence[Path] = (),
     shapes: Path | None = None,
+    symbols: int | None = None,
 ) -> Cast:
     """Read the models of one seed from the folders of their models and the n-gram's file.
 
-    `drafting`, the configuration's, adds the draft model that stops early and prompt lookup. `heads` are files
+    `drafting` is the configuration's, for drafters that choose how much they propose. `heads` are files
     <head>/<seed>/heads.safetensors; `shapes` is the file of trees that were chosen for this seed.
+    `symbols` is how many the text has, where that is known. UserError names a file that is of another vocabulary.
     """
-    target, model = load_model(mtp, device), load_model(draft, device)
-    module = load_mtp(mtp, target)
-    drafters: list[Drafter] = [
-        DraftModel(model=model),
-        NGramDrafter(ngram=NGram.load(ngram)),
-        MTPDrafter(target=target, mtp=module),
-        chained(target, module),
-    ]
-    if drafting is not None:
-        longest, shortest = drafting["lookup_longest"], drafting["lookup_shortest"]
-        drafters += [
-            DraftModel(model=model, name="draft_dynamic", threshold=drafting["threshold"]),
-            LookupDrafter(vocabulary=target.config.vocabulary, longest=longest, shortest=shortest),
-        ]
-    for path in heads:
-        name = path.parent.parent.name
-        head, own = load_head(path.parent, name, target)
-        drafters.append(growing_heads(name, own, head))
-    found = Cast(target=target, drafters={drafter.name: drafter for drafter in drafters})
+    target, drafting_model, counts = load_model(mtp, device), load_model(draft, device), NGram.load(ngram)
+    symbols = target.config.vocabulary if symbols is None else symbols
+    of_one_vocabulary(symbols, {mtp: target.config, draft: drafting_model.config, ngram: counts})
+    trained = {path.parent.parent.name: load_head(path.parent, path.parent.parent.name, target) for path in heads}
+    parts = Parts(
+        target=target,
+        mtp=load_mtp(mtp, target),
+        draft=drafting_model,
+        ngram=counts,
+        drafting=drafting,
+        heads=trained,
+    )
+    fuse(target, parts.mtp, parts.draft, *(one for head, own in trained.values() for one in (head, own)))
+    found = Cast(target=target, drafters=drafters_of(parts))
     return found if shapes is None else with_trees(found, shapes)
 
 
 def with_trees(cast: Cast, shapes: Path) -> Cast:
     """The cast with the trees of a file: rows of drafter, nodes and parents."""
     trees = {}
-    for row in read_rows(shapes):
-        tree = Tree.of(tuple(map(int, row["parents"].split())))
-        drafter = cast.drafters[base_of(row["drafter"])]
-        grown = tree_drafter(drafter, tree, typical=row["drafter"].endswith(TYPICAL))
-        trees[row["drafter"], int(row["nodes"])] = grown
+    for number, row in enumerate(read_rows(shapes), start=1):
+        try:
+            tree, drafter = Tree.of(tuple(map(int, row["parents"].split()))), cast.drafters[base_of(row["drafter"])]
+            grown = drafter.in_tree(tree, typical=row["drafter"].endswith(TYPICAL))
+            trees[row["drafter"], int(row["nodes"])] = grown
+        except (KeyError, ValueError, AttributeError, TypeError) as error:
+            why = f"no column or drafter {error}" if isinstance(error, KeyError) else error
+            raise UserError(
+                f"{shapes}: row {number}: no tree of a drafter ({why}); delete it and run snakemake again"
+            ) from error
     return replace(cast, trees=trees)

@@ -8,7 +8,7 @@ import numpy as np
 from specledger.decoding.counts import Generated
 from specledger.decoding.engines import engine
 from specledger.decoding.loops import speculative
-from specledger.experiments.cast import Cast, tree_drafter
+from specledger.experiments.cast import Cast
 from specledger.experiments.exact_laws import ExactLaws
 from specledger.experiments.one_round import Place, Rows, decide_rounds, judge_rounds, powers, round_law
 from specledger.experiments.reference import Reference, alphabet, tree_logits, within
@@ -112,7 +112,7 @@ def decode_texts(stage: Stage, fault: WrongDecoder, asked: Texts, uniforms: Unif
     """Texts of a decoder with a fault, through the complete loop."""
     drafter = fault.drafter(stage.cast.drafters[fault.uses])
     if fault.tree is not None:
-        drafter = tree_drafter(drafter, fault.tree)
+        drafter = drafter.in_tree(fault.tree)
     asked_for = {"gamma": asked.gamma, "count": asked.tokens + fault.beyond(asked.gamma)}
     shared = {"engine": fault.engine(executed), "sampling": Sampling(), "uniforms": uniforms}
     texts = (speculative(stage.cast.target, drafter, stage.prompt, **asked_for, **shared) for _ in range(asked.texts))

@@ -1,10 +1,9 @@
 """What the pieces of a round cost, each measured by itself on validation text, apart from the texts of the sweep.
 
-`forward`: one target forward over gamma + 1 new positions (compiled: with its distributions, verdict and draw).
+`forward`: one target forward over gamma + 1 new positions.
 `propose`: a drafter's whole proposal. `round`: both, with all that lies between; plain decoding: one token.
 They are measured once a block of texts, after a text of one of a few lengths in turn, so that what slows the
-machine for a while slows both. A proposal is repeated without a verdict between: on a GPU its uniforms may then be
-overwritten while they are read, which changes what is proposed and not what it costs.
+machine for a while slows both.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -15,11 +14,9 @@ import torch
 from torch.utils.benchmark import Timer
 
 from specledger.decoding.counts import Clock
-from specledger.decoding.drafters import MTPDrafter
 from specledger.decoding.engines import Engine
-from specledger.decoding.growing import Growing
-from specledger.decoding.loops import open_judge
-from specledger.decoding.proposals import LaidOut, Output, Proposal, no_proposal
+from specledger.decoding.proposals import Output, Proposal, no_proposal
+from specledger.decoding.verification import Verifier
 from specledger.experiments.cast import Cast
 from specledger.experiments.sweep import PLAIN, served
 from specledger.models.llama import Llama
@@ -42,7 +39,7 @@ class Stand:
     def __init__(self, cast: Cast, engine: Engine, drafter: str, gamma: int, tokens: list[int], sampling: Sampling):
         self.cast, self.tokens, self.gamma, self.uniforms = cast, tokens, gamma, Uniforms("costs")
         self.engine, capacity = engine, len(tokens) + gamma + 1
-        self.judging = open_judge(engine, cast.target_of(drafter), sampling, capacity, gamma=gamma)
+        self.verifier = Verifier(engine, cast.target_of(drafter), sampling, capacity, gamma=gamma)
         self.off = Clock(cast.target.lm_head.weight.device, clocked=False)
         self.nothing = no_proposal(cast.target.config.vocabulary)
         if drafter == PLAIN:
@@ -54,44 +51,34 @@ class Stand:
         self.play()
 
     @property
-    def _caches_mtp(self) -> bool:
-        return isinstance(self.drafter, MTPDrafter) and self.engine.name == "cached"
-
-    @property
     def _caches_states(self) -> bool:
-        return self._caches_mtp or (isinstance(self.drafter, Growing) and self.drafter.hears)
+        return self.drafter.proposer.states and self.engine.context_rule == "sliding"
 
     def _before_the_last(self) -> Output:
         """The target's output of the round before, which has just made the last token final."""
         earlier = self.tokens[:-1]
-        output = self.judging.judge(earlier, self.nothing, self.uniforms, self.off).output
-        self.judging.rollback(len(earlier))
+        output = self.verifier.verify(earlier, self.nothing, self.uniforms, self.off).output
+        self.verifier.rollback(len(earlier))
         if not self._caches_states:
             return output
         self.drafting.observe(output, len(earlier))
         self.drafting.propose(self.tokens, self.gamma, self.uniforms.draft)
         return replace(output.along((len(output.hidden_TD) - 1,)), logits_TV=None, first=len(earlier) - 1)
 
-    def propose(self) -> Proposal | LaidOut:
+    def propose(self) -> Proposal:
         """The drafter's proposal, as if the last token had just come out."""
-        if self._caches_mtp:
-            self.drafting.session.cache.rollback(len(self.tokens) - 2)
         self.drafting.observe(self.known, len(self.tokens) - 1)
         return self.drafting.propose(self.tokens, self.gamma, self.uniforms.draft)
 
     def play(self) -> None:
         """A whole round."""
-        self.judging.judge(self.tokens, self.propose(), self.uniforms, self.off)
-        self.judging.rollback(len(self.tokens) - 1)
+        self.verifier.verify(self.tokens, self.propose(), self.uniforms, self.off)
+        self.verifier.rollback(len(self.tokens) - 1)
 
     def play_plain(self) -> None:
         """One token of plain decoding."""
-        self.judging.sample(self.tokens, self.uniforms, self.off)
-        self.judging.rollback(len(self.tokens) - 1)
-
-    def judge_alone(self) -> None:
-        """The verdict's call on whatever lies in its place."""
-        self.judging.judge(self.tokens, self.nothing, self.uniforms, self.off)
+        self.verifier.sample(self.tokens, self.uniforms, self.off)
+        self.verifier.rollback(len(self.tokens) - 1)
 
 
 def model_forward(model: Llama, engine: Engine, tokens: list[int], positions: int) -> Callable[[], object]:
@@ -105,17 +92,6 @@ def model_forward(model: Llama, engine: Engine, tokens: list[int], positions: in
         return session.forward(tokens, rows=positions)
 
     return call
-
-
-def target_forward(
-    cast: Cast, engine: Engine, tokens: list[int], gamma: int, sampling: Sampling
-) -> Callable[[], object]:
-    """A call of the target over gamma + 1 new positions."""
-    if not engine.static:
-        return model_forward(cast.target, engine, tokens, gamma + 1)
-    if gamma == 0:
-        return Stand(cast, engine, PLAIN, 0, tokens, sampling).play_plain
-    return Stand(cast, engine, "ngram", gamma, tokens, sampling).judge_alone
 
 
 @torch.inference_mode()
@@ -133,7 +109,7 @@ def cost_rows(
         asked = served(engine, gammas)
         for gamma in sorted({0} | {gamma for choices in asked.values() for gamma in choices}):
             about = {"engine": engine.name, "part": "forward", "drafter": PLAIN, "gamma": gamma, "positions": gamma + 1}
-            yield {**about, "seconds": seconds_of(target_forward(cast, engine, tokens, gamma, sampling), threads)}
+            yield {**about, "seconds": seconds_of(model_forward(cast.target, engine, tokens, gamma + 1), threads)}
         plain = Stand(cast, engine, PLAIN, 0, tokens, sampling).play_plain
         about = {"engine": engine.name, "part": "round", "drafter": PLAIN, "gamma": 0, "positions": 1}
         yield {**about, "seconds": seconds_of(plain, threads)}

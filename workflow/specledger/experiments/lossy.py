@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import torch
 
+from specledger.decoding.drafter import Drafter
 from specledger.decoding.engines import Engine
-from specledger.decoding.growing import Growing
 from specledger.experiments.cast import Cast
 from specledger.sampling.distributions import Sampling, distribution
 from specledger.sampling.typical import typical
@@ -19,7 +19,7 @@ LOSSY_COLUMNS = "seed drafter gamma position accept_len tv".split()
 
 @torch.inference_mode()
 def accepted_path(
-    drafter: Growing, tokens: list[int], engine: Engine, sampling: Sampling
+    drafter: Drafter, tokens: list[int], engine: Engine, sampling: Sampling
 ) -> tuple[list[int], np.ndarray]:
     """The proposals that typical acceptance takes after `tokens`, and p [V] there; the same whatever is drawn."""
     capacity = len(tokens) + 1

@@ -8,17 +8,15 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from specledger.decoding.counted import NGramDrafter
-from specledger.decoding.drafters import Drafter, DraftModel, MTPDrafter
+from specledger.decoding.drafter import Parts
+from specledger.drafters.mtp import MTPModule
+from specledger.drafters.ngram import NGram
+from specledger.drafters.registry import build_head, drafters_of
 from specledger.experiments.block_law import deviation
-from specledger.experiments.cast import Cast, chained, growing_heads
+from specledger.experiments.cast import Cast
 from specledger.experiments.reference import alphabet, laws, tree_logits, within
-from specledger.models.features import FeatureDrafter
+from specledger.foundation.drafters import MODULES
 from specledger.models.llama import Llama, LlamaConfig, initialise
-from specledger.models.medusa import MedusaHeads
-from specledger.models.mtp import MTPChain, MTPModule
-from specledger.models.ngram import NGram
-from specledger.models.parallel import ParallelHeads
 from specledger.sampling.distributions import Sampling
 from specledger.theory.trees import Tree
 
@@ -44,20 +42,14 @@ def random_cast(vocabulary: int, seed: int) -> Cast:
     target = model(2, 16)
     mtp = ready(MTPModule(target.config))
     text = np.random.default_rng(seed).integers(vocabulary, size=200)
-    drafters: list[Drafter] = [
-        DraftModel(model=model(1, 8)),
-        NGramDrafter(ngram=NGram.count(text, vocabulary=vocabulary, order=3, discount=0.75)),
-        MTPDrafter(target=target, mtp=mtp),
-        chained(target, mtp),
-    ]
-    heads = {
-        "mtp4": MTPChain(target.config, 4),
-        "parallel": ParallelHeads(target.config, 3),
-        "medusa1": MedusaHeads(target.config, 4),
-        "eagle": FeatureDrafter(target.config),
-    }
-    drafters += [growing_heads(name, target, ready(head)) for name, head in heads.items()]
-    return Cast(target=target, drafters={drafter.name: drafter for drafter in drafters})
+    ngram, heads = NGram.count(text, vocabulary=vocabulary, order=3, discount=0.75), {}
+    for specs in MODULES.values():  # of each kind of head the deepest
+        trained = [spec for spec in specs if spec.trained]
+        if trained:
+            name = max(trained, key=lambda spec: spec.max_gamma or 0).name
+            heads[name] = ready(build_head(name, target.config)), target
+    parts = Parts(target=target, mtp=mtp, draft=model(1, 8), ngram=ngram, heads=heads)
+    return Cast(target=target, drafters=drafters_of(parts))
 
 
 def oracle_rows(

@@ -11,11 +11,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
-from specledger.decoding.counted import NGramDrafter, NGramSpeaker
-from specledger.decoding.drafters import Drafter, DraftModel, MTPDrafter
-from specledger.decoding.growing import Growing
-from specledger.decoding.speakers import ChainSpeaker, FeatureSpeaker, MedusaSpeaker, ModelSpeaker, ParallelSpeaker
+from specledger.decoding.drafter import Drafter
 from specledger.experiments.cast import Cast
+from specledger.models.arrays import to_host
 from specledger.models.llama import Llama
 from specledger.sampling.distributions import Sampling, distribution
 
@@ -29,16 +27,11 @@ def _llama_logits(model: Llama, contexts_NT: torch.Tensor) -> torch.Tensor:
     return model.logits(model.hidden(contexts_NT)[:, -1:])[:, -1]
 
 
-def _mtp_logits(drafter: MTPDrafter, contexts_NT: torch.Tensor) -> torch.Tensor:
-    hidden_NTD = drafter.target.hidden(contexts_NT[:, :-1])
-    return drafter.mtp(drafter.target, hidden_NTD, contexts_NT[:, 1:])[:, -1]
-
-
 @torch.inference_mode()
 def _forwards(compute, contexts_NT: np.ndarray, device: torch.device) -> np.ndarray:
     count = max(1, CHUNK_TOKENS // contexts_NT.shape[1])
     chunks = [contexts_NT[start : start + count] for start in range(0, len(contexts_NT), count)]
-    return np.concatenate([compute(torch.as_tensor(chunk, device=device)).cpu().numpy() for chunk in chunks])
+    return np.concatenate([to_host(compute(torch.as_tensor(chunk, device=device))) for chunk in chunks])
 
 
 def next_logits(speaker: Llama | Drafter, contexts_NT: np.ndarray) -> np.ndarray:
@@ -47,70 +40,20 @@ def next_logits(speaker: Llama | Drafter, contexts_NT: np.ndarray) -> np.ndarray
     T is at most the model's context, and at least 2 for an MTP module, which needs a hidden state
     and the token after it. Of an n-gram these are log probabilities.
     """
-    match speaker:
-        case Llama():
-            return _forwards(lambda c: _llama_logits(speaker, c), contexts_NT, speaker.lm_head.weight.device)
-        case DraftModel():
-            return next_logits(speaker.model, contexts_NT)
-        case MTPDrafter():
-            device = speaker.target.lm_head.weight.device
-            return _forwards(lambda c: _mtp_logits(speaker, c), contexts_NT, device)
-        case NGramDrafter():
-            return np.log(np.stack([speaker.ngram.probabilities(context) for context in contexts_NT]))
-        case Growing():
-            return proposed_logits(speaker, contexts_NT, 0)
-    raise ValueError(f"speaker must be a model or a drafter, got {type(speaker).__name__}")
+    if isinstance(speaker, Llama):
+        return _forwards(lambda c: _llama_logits(speaker, c), contexts_NT, speaker.lm_head.weight.device)
+    return proposed_logits(speaker, contexts_NT, 0)
 
 
 def proposed_logits(drafter: Drafter, contexts_NT: np.ndarray, proposed: int) -> np.ndarray:
     """Logits [N, V] of a drafter's next proposal, after contexts whose last `proposed` tokens its round has proposed.
 
-    A head knows the target's states of the text alone: what it says depends on
+    A head knows the target's states of the text alone: what it gives depends on
     where the round began.
     """
-    if not isinstance(drafter, Growing):
-        return next_logits(drafter, contexts_NT)
-    if drafter.kind in (ModelSpeaker, NGramSpeaker):
-        return next_logits(drafter.models[0], contexts_NT)
-    text = contexts_NT.shape[1] - proposed
-    compute = _HEADS[drafter.kind]
-    device = drafter.models[0].lm_head.weight.device
-    return _forwards(lambda c: compute(*drafter.models, c, text), contexts_NT, device)
-
-
-def _feature_logits(target: Llama, module, contexts_NT: torch.Tensor, text: int) -> torch.Tensor:
-    """Pairs of the text with the target's states, and of the proposals with the module's own."""
-    states_NTD, said_NTD = target.hidden(contexts_NT[:, : text - 1]), None
-    for end in range(text, contexts_NT.shape[1] + 1):
-        said_NTD = module.state(target, states_NTD, contexts_NT[:, 1:end])
-        states_NTD = torch.cat((states_NTD, said_NTD[:, -1:]), dim=1)
-    return module.logits(target, said_NTD[:, -1:])[:, -1]
-
-
-def _chain_logits(target: Llama, chain, contexts_NT: torch.Tensor, text: int) -> torch.Tensor:
-    """Module k over the text's states, each with the token k places on."""
-    states_NTD, depth = target.hidden(contexts_NT[:, : text - 1]), contexts_NT.shape[1] - text + 1
-    for k, module in enumerate(chain.depths[:depth], start=1):
-        states_NTD = module.state(target, states_NTD, contexts_NT[:, k : k + text - 1])
-    return module.logits(target, states_NTD[:, -1:])[:, -1]
-
-
-def _medusa_logits(target: Llama, heads, contexts_NT: torch.Tensor, text: int) -> torch.Tensor:
-    said = heads(target, target.hidden(contexts_NT[:, : text - 1]))
-    return said[contexts_NT.shape[1] - text][:, -1]
-
-
-def _parallel_logits(target: Llama, heads, contexts_NT: torch.Tensor, text: int) -> torch.Tensor:
-    before_NTD = target.streams(contexts_NT[:, : text - 1])[0]
-    return heads(target, before_NTD, contexts_NT.shape[1] - text)[:, -1]
-
-
-_HEADS = {
-    FeatureSpeaker: _feature_logits,
-    ChainSpeaker: _chain_logits,
-    MedusaSpeaker: _medusa_logits,
-    ParallelSpeaker: _parallel_logits,
-}
+    compute = drafter.proposer.plain_logits
+    devices = [part.lm_head.weight.device for part in drafter.parts if isinstance(part, Llama)]
+    return _forwards(lambda c: compute(*drafter.parts, c, proposed), contexts_NT, (devices or [torch.device("cpu")])[0])
 
 
 def sequences_of(vocabulary: int, length: int) -> np.ndarray:
@@ -207,7 +150,8 @@ class Reference:
         `proposed` tells how many of each prefix's last tokens are proposals of the same round, which matters to heads.
         """
         speaker = self.cast.target if name == TARGET else self.cast.drafters[name]
-        since = proposed if proposed is not None and isinstance(speaker, Growing) else [0] * len(prefixes)
+        alone = proposed is None or isinstance(speaker, Llama) or speaker.prefix_alone
+        since = [0] * len(prefixes) if alone else proposed
         keys = [(name, *pair) for pair in zip(prefixes, since, strict=True)]
         missing: dict[tuple[int, int], list[tuple[int, ...]]] = {}
         for _, prefix, count in dict.fromkeys(key for key in keys if key not in self._known):

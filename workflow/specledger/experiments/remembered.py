@@ -13,7 +13,6 @@ from typing import Any
 
 from specledger.decoding.engines import Engine, Output
 from specledger.models.llama import Llama
-from specledger.models.mtp import MTPModule
 from specledger.sampling.distributions import Sampling
 
 
@@ -33,13 +32,15 @@ def copies(session: Any, models: dict[int, Any]) -> Callable[[], Any]:
 
 
 class RememberedSession:
-    """Walks the tree of histories; takes the place of a TargetSession, an MTPSession and a Speaker."""
+    """Walks the tree of histories; takes the place of a TargetSession and a Proposer."""
+
+    caught_up = 0
 
     def __init__(self, start: Moment, models: dict[int, Any]):
         self.moment, self.models = start, models
 
     def forward(self, *arguments: Any, **named: Any) -> Any:
-        """forward(tokens, rows=...) of a model, or forward(output, tokens) of an MTP module."""
+        """forward(tokens, rows=...) of a target."""
         return self._ask("forward", *arguments, **named)
 
     def branch(self, *arguments: Any) -> Any:
@@ -47,11 +48,11 @@ class RememberedSession:
         return self._ask("branch", *arguments)
 
     def begin(self, *arguments: Any) -> Any:
-        """begin(output, tokens) of a speaker."""
+        """begin(output, tokens) of a proposer."""
         return self._ask("begin", *arguments)
 
     def expand(self, *arguments: Any) -> Any:
-        """expand(parents, tokens) of a speaker."""
+        """expand(parents, tokens) of a proposer."""
         return self._ask("expand", *arguments)
 
     def _ask(self, name: str, *arguments: Any, **named: Any) -> Any:
@@ -64,11 +65,14 @@ class RememberedSession:
         self.moment = known
         return known.answer
 
+    def chain(self, *_: Any) -> None:
+        """What is drawn in one call depends on its uniforms, and no history is met twice: it is asked for each."""
+
     def rollback(self, length: int) -> None:
         self._step("rollback", length)
 
     def end(self, length: int) -> None:
-        """Of a speaker (see `decoding.speakers`)."""
+        """Of a proposer (see `decoding.proposers`)."""
         self._step("end", length)
 
     def keep(self, path: Sequence[int], nodes: int) -> None:
@@ -102,7 +106,6 @@ class Remembered:
     """Stands in for an `Engine`; what it remembers lasts as long as it does."""
 
     engine: Engine
-    static: bool = False
     _starts: dict[tuple, Moment] = field(default_factory=dict, repr=False)
 
     @property
@@ -117,19 +120,19 @@ class Remembered:
     def branches(self) -> bool:
         return self.engine.branches
 
+    @property
+    def rules(self) -> Any:
+        return self.engine.rules
+
     def open(self, model: Llama, capacity: int) -> RememberedSession:
         return self._open((id(model), capacity), lambda: self.engine.open(model, capacity), (model,))
 
-    def open_mtp(self, target: Llama, mtp: MTPModule, capacity: int) -> RememberedSession:
-        key = (id(target), id(mtp), capacity)
-        return self._open(key, lambda: self.engine.open_mtp(target, mtp, capacity), (target, mtp))
-
-    def open_speaker(
-        self, kind: Callable[..., Any], *models: Any, sampling: Sampling, capacity: int
-    ) -> RememberedSession:
-        key = (kind, *map(id, models), sampling, capacity)
-        start = lambda: self.engine.open_speaker(kind, *models, sampling=sampling, capacity=capacity)  # noqa: E731
-        return self._open(key, start, models)
+    def open_proposer(self, proposer: Callable[..., Any], *parts: Any, sampling: Sampling, capacity: int) -> Any:
+        """One that is asked anew each time where it remembers nothing that takes long."""
+        start = lambda: self.engine.open_proposer(proposer, *parts, sampling=sampling, capacity=capacity)  # noqa: E731
+        if proposer.certain:
+            return start()
+        return self._open((proposer, *map(id, parts), sampling, capacity), start, (*parts, self.engine))
 
     def _open(self, key: tuple, start: Callable[[], Any], models: tuple) -> RememberedSession:
         shared = {id(model): model for model in models}

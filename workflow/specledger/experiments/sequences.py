@@ -10,12 +10,13 @@ from dataclasses import asdict, dataclass, replace
 from itertools import islice, product
 
 import numpy as np
+import torch
 from scipy import stats
 
-from specledger.decoding.counted import NGramDrafter
 from specledger.decoding.counts import Generated
+from specledger.decoding.drafter import Drafter
 from specledger.decoding.loops import speculative
-from specledger.experiments.cast import Cast, tree_drafter
+from specledger.experiments.cast import Cast
 from specledger.experiments.exact_laws import ExactLaws, near_a_cut
 from specledger.experiments.reference import TARGET, Reference, alphabet, tree_logits
 from specledger.experiments.remembered import Remembered
@@ -139,10 +140,14 @@ def examined_clearly(examined: list, reference: Reference, drafter: str, samplin
         return []
     prefixes, proposed = zip(*distinct, strict=True)
     doubtful = near_a_cut(reference.logits(TARGET, prefixes), sampling)
-    if not isinstance(reference.cast.drafters[drafter], NGramDrafter):  # whose rows are the same bits on both sides
+    if runs_a_network(reference.cast.drafters[drafter]):  # else its rows are the same bits on both sides
         doubtful = doubtful | near_a_cut(reference.logits(drafter, prefixes, proposed), sampling)
     clear = {pair for pair, near in zip(distinct, doubtful, strict=True) if not near}
     return [one for one in examined if (one.prefix, one.proposed) in clear]
+
+
+def runs_a_network(drafter: Drafter) -> bool:
+    return any(isinstance(part, torch.nn.Module) for part in drafter.parts)
 
 
 def ngram_tests(tokens_NL: np.ndarray, exact: ExactLaws) -> list[Finding]:
@@ -176,7 +181,7 @@ def sequence_rows(
         limits = {"gamma": used, "count": count}
         uniforms = Uniforms("sequences", seed, engine.name, name, place)
         shared = {"engine": engine, "sampling": sampling, "uniforms": uniforms, **limits}
-        decoding = drafter if tree is None else tree_drafter(drafter, tree)
+        decoding = drafter if tree is None else drafter.in_tree(tree)
         found = [speculative(target, decoding, prompt, **shared) for _ in range(texts)]
         about = {"seed": seed, "engine": engine.name, "context_rule": engine.context_rule, "drafter": name}
         about |= {"gamma": used, **asdict(sampling), "texts": texts, "tokens": count}

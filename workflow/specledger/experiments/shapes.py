@@ -9,7 +9,7 @@ import numpy as np
 
 from specledger.decoding.engines import Engine
 from specledger.decoding.loops import speculative
-from specledger.experiments.cast import Cast, tree_drafter
+from specledger.experiments.cast import Cast
 from specledger.foundation.drafters import base_of
 from specledger.sampling.distributions import Sampling
 from specledger.sampling.uniforms import Uniforms
@@ -54,7 +54,7 @@ def rank_rows(
     for name in names:
         drafter = cast.drafters[name]
         tree = wide_tree(drafter.max_gamma or len(BRANCHING), cast.target.config.vocabulary)
-        grown, target = tree_drafter(drafter, tree), cast.target_of(name)
+        grown, target = drafter.in_tree(tree), cast.target_of(name)
         examined, chances = np.zeros(len(tree.parents)), np.zeros(len(tree.parents))
         for number in range(1, texts + 1):
             text = speculative(

@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import torch
 
-from specledger.decoding.drafters import DraftModel, MTPDrafter
-from specledger.decoding.engines import Engine, as_batch
+from specledger.decoding.engines import Engine
 from specledger.decoding.loops import autoregressive, speculative
 from specledger.experiments.cast import Cast
 from specledger.experiments.sweep import served
@@ -31,19 +30,9 @@ def logits_along(speaker, engine: Engine, tokens: list[int]) -> np.ndarray:
 
     An MTP module has nothing to say of tokens[1], so its first row is its second.
     """
-    match speaker:
-        case Llama():
-            return engine.open(speaker, len(tokens)).forward(tokens[:-1], rows=len(tokens) - 1).logits_TV.cpu().numpy()
-        case DraftModel():
-            return logits_along(speaker.model, engine, tokens)
-        case MTPDrafter():
-            known = engine.open(speaker.target, len(tokens)).forward(tokens[:-2], rows=1)
-            session = engine.open_mtp(speaker.target, speaker.mtp, len(tokens))
-            following = as_batch(tokens[1:-1], known.hidden_TD.device)
-            rows_TV = speaker.mtp(speaker.target, known.hidden_TD[None], following, session.cache)[0].cpu().numpy()
-            return np.concatenate([rows_TV[:1], rows_TV])
-    rows = [np.log(speaker.ngram.probabilities(tokens[:t])) for t in range(1, len(tokens))]
-    return np.stack(rows)
+    if isinstance(speaker, Llama):
+        return engine.open(speaker, len(tokens)).forward(tokens[:-1], rows=len(tokens) - 1).logits_TV.cpu().numpy()
+    return speaker.proposer.logits_along(*speaker.parts, engine, tokens)
 
 
 def text_rows(

@@ -4,7 +4,7 @@ The rule and the drafter are right in all of them.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -12,7 +12,7 @@ from specledger.decoding.engines import CachedSession, Output
 from specledger.experiments.remembered import Remembered
 from specledger.experiments.wrong_decoders import WrongDecoder, WrongSessions
 from specledger.experiments.wrong_rules import SLIP
-from specledger.models.cache import Attended, Branches, KVCache
+from specledger.models.cache import Branches, Where
 from specledger.models.llama import Llama
 from specledger.theory.trees import Tree
 
@@ -22,31 +22,18 @@ FAN = Tree.of((-1, -1, -1, -1))  # rounds are short, so that what they leave in 
 
 @dataclass(frozen=True, kw_only=True)
 class InOneLine(Branches):
-    """Nodes that are taken for tokens one after another in what `takes` names of an `Attended`."""
+    """Nodes that are taken for tokens one after another in what `takes` names of a `Where`."""
 
-    takes: tuple[str, ...]
+    takes: str
 
-    def extend(self, count: int) -> Attended:
-        honest = super().extend(count)
+    def where(self, count: int) -> Where:
+        honest = super().where(count)
         self.cache.rollback(self.cache.length - count)
-        line = self.cache.extend(count)
-        return replace(honest, **{name: getattr(line, name) for name in self.takes})
+        return replace(honest, **{self.takes: getattr(self.cache.where(count), self.takes)})
 
 
-@dataclass(kw_only=True)
-class LineCache(KVCache):
-    """A cache whose trees are `InOneLine`."""
-
-    takes: tuple[str, ...]
-
-    def beside(self, tree: Tree, known: int = 0) -> InOneLine:
-        return InOneLine(cache=self, tree=tree, known=known, takes=self.takes)
-
-
-def in_one_line(session: CachedSession, takes: tuple[str, ...]) -> CachedSession:
-    cache = session.cache
-    given = {one.name: getattr(cache, one.name) for one in fields(cache) if one.init}
-    session.cache = LineCache(**given, takes=takes)
+def in_one_line(session: CachedSession, takes: str) -> CachedSession:
+    session.cache.branches = partial(InOneLine, takes=takes)
     return session
 
 
@@ -86,8 +73,8 @@ def wrong_branches(target: Llama) -> list[WrongDecoder]:
     ngrams = ("2-gram", "3-gram")
     return [
         fault("correct", (), FORKED, "Miao et al. 2024 (SpecInfer), algorithm 2"),
-        fault("cousins-seen", ngrams, FORKED, engine=inside(partial(in_one_line, takes=("mask_TS",)))),
-        fault("node-position-by-row", ngrams, FORKED, engine=inside(partial(in_one_line, takes=("cos_TE", "sin_TE")))),
+        fault("cousins-seen", ngrams, FORKED, engine=inside(partial(in_one_line, takes="mask"))),
+        fault("node-position-by-row", ngrams, FORKED, engine=inside(partial(in_one_line, takes="places"))),
         fault("first-branch-kept", ("3-gram",), FAN, engine=keeping(0)),
         fault("last-branch-kept", ("3-gram",), FAN, engine=keeping(-1)),
     ]

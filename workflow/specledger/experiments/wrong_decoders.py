@@ -12,8 +12,9 @@ import numpy as np
 import torch
 
 from specledger.decoding.counts import Generated
-from specledger.decoding.drafters import Drafter, Proposal
+from specledger.decoding.drafter import Drafter
 from specledger.decoding.engines import Engine, Output
+from specledger.decoding.proposals import Proposal
 from specledger.models.llama import Llama
 from specledger.sampling.distributions import Sampling
 from specledger.theory.trees import Tree

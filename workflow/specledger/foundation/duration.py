@@ -2,17 +2,9 @@
 
 import os
 
-from specledger.foundation.drafters import heads_of
+from specledger.foundation.drafters import SPECS, heads_of
 
 TRAINING_TOKENS_PER_CORE_S = {"plain": 12_600, "mtp": 7_900, "draft": 110_000}  # measured on one 2020s server core
-SECONDS_OF_A_HEAD = {  # of a token, over those of the target with MTP
-    "mtp2": 0.65,
-    "mtp4": 1.15,
-    "parallel": 1.32,
-    "medusa1": 0.30,
-    "medusa2": 0.83,
-    "eagle": 0.45,
-}
 
 
 def training_s(config: dict, name: str) -> float | None:
@@ -21,11 +13,11 @@ def training_s(config: dict, name: str) -> float | None:
     if speed is not None:
         training = config["training"]["draft" if name == "draft" else "target"]
         return training["steps"] * training["batch"] * config["model"]["context"] / speed
-    if name not in SECONDS_OF_A_HEAD:
+    if name not in SPECS or not SPECS[name].trained:
         return None
     heads = config["training"]["heads"]
     tokens = heads["steps"][name] * heads["batch"] * config["model"]["context"]
-    return tokens * SECONDS_OF_A_HEAD[name] / TRAINING_TOKENS_PER_CORE_S["mtp"]
+    return tokens * SPECS[name].training_cost / TRAINING_TOKENS_PER_CORE_S["mtp"]
 
 
 def training_hours(config: dict) -> float:

@@ -55,16 +55,43 @@ def read_json(path: Path):
         raise UserError(f"{path}: not valid JSON ({error}); delete it and run snakemake again") from None
 
 
+class _EndedByNewline:
+    """A file for rows that end in \\r\\n, which makes that \\n; a cell with a \\r of its own is quoted only for them.
+
+    Before Python 3.11.9 and 3.12.3 the csv module quotes no \\r but that of a row's end.
+    """
+
+    def __init__(self, file):
+        self._file = file
+
+    def write(self, row: str) -> int:
+        return self._file.write(row.removesuffix("\r\n") + "\n")
+
+
+def csv_writer(file):
+    """A writer of rows of cells that every reader of CSV gets back equal, whatever characters their text holds."""
+    return csv.writer(_EndedByNewline(file), lineterminator="\r\n")
+
+
+def write_table(path: Path, table) -> None:
+    """A pandas table as CSV: the same bytes on any platform, ten digits, a missing value an empty cell."""
+    with (
+        _told_if_unwritable(path),
+        written_whole(path) as temporary,
+        temporary.open("w", encoding="utf-8", newline="") as file,
+    ):
+        table.to_csv(_EndedByNewline(file), index=False, float_format="%.10g", lineterminator="\r\n")
+
+
 def write_rows(path: Path, rows: list[dict], columns: list[str] | None = None) -> None:
     """A tidy CSV of `rows`, whose keys are the columns; None is an empty cell. With `columns` there may be none."""
     assert rows or columns, f"no rows for {path}"
     import pandas as pd
 
-    with _told_if_unwritable(path), written_whole(path) as temporary:
-        table = pd.DataFrame(rows, columns=columns)
-        for name in table.select_dtypes(bool).columns:
-            table[name] = table[name].map({True: "true", False: "false"})
-        table.to_csv(temporary, index=False, float_format="%.10g", lineterminator="\n")
+    table = pd.DataFrame(rows, columns=columns)
+    for name in table.select_dtypes(bool).columns:
+        table[name] = table[name].map({True: "true", False: "false"})
+    write_table(path, table)
 
 
 def read_rows(path: Path) -> list[dict[str, str]]:

@@ -4,10 +4,11 @@ import json
 
 from specledger.foundation.drafters import (
     CHOOSERS,
-    EAGER,
     JOINT,
     SPEAKING,
+    SPECS,
     TYPICAL,
+    base_of,
     branched,
     heads_of,
     methods,
@@ -24,6 +25,11 @@ def _plain(value):
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return value
+
+
+def _set(sampling: dict) -> dict:
+    """What is set of a sampling: an option more, at its default in every configuration there is, changes nothing."""
+    return {name: value for name, value in sampling.items() if value is not None}
 
 
 def _cast_of(config: dict) -> dict:
@@ -57,20 +63,22 @@ MEASURING = ("trees", "checks", "acceptance", "sequences", "controls", "sweep")
 
 def _measured_by(config: dict, stage: str) -> dict:
     """What a stage that plays with the models of a seed depends on."""
-    sweep, sampling = config["sweep"], {"sampling": config["sampling"]}
+    sweep, sampling = config["sweep"], {"sampling": _set(config["sampling"])}
     shared = {"prompt": config["corpus"]["prompt"], "device": config["device"], "threads": config["threads"]}
-    drafting, eager = {"drafting": config["drafting"]}, [name for name in sweep["engines"] if name in EAGER]
+    drafting, engines = {"drafting": config["drafting"]}, sweep["engines"]
     match stage:
         case "trees":
             slice_ = {**config["trees"], "sizes": trees_of(config), **sampling}
         case "checks":
-            slice_ = {**config["checks"], "engines": eager, "gammas": methods(config), **drafting}
+            slice_ = {**config["checks"], "engines": engines, "gammas": methods(config), **drafting}
         case "acceptance":
             slice_ = {**config["acceptance"], **_cast_of(config), **sampling}
         case "sequences":
-            # In a few tokens lookup finds nothing; typical acceptance is lossy by design.
-            drafters = [name for name in sorted(methods(config)) if name != "lookup" and not name.endswith(TYPICAL)]
-            slice_ = {**config["sequences"], "engines": eager, "drafters": drafters or ["draft"], **drafting}
+            # In a few tokens a search finds nothing; typical acceptance is lossy by design.
+            asked = [name for name in sorted(methods(config)) if not name.endswith(TYPICAL)]
+            drafters = [name for name in asked if not SPECS[base_of(name)].searches]
+            samplings = {"samplings": [_set(sampling) for sampling in config["sequences"]["samplings"]]}
+            slice_ = {**config["sequences"], **samplings, "engines": engines, "drafters": drafters or ["draft"], **drafting}
         case "controls":
             slice_ = {**config["controls"], "gamma": config["sequences"]["gamma"]}
         case "sweep":

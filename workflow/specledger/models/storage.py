@@ -1,6 +1,8 @@
 """A model as a folder: config.json and model.safetensors in Hugging Face's layout, heads beside them."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
@@ -9,7 +11,6 @@ from safetensors.torch import load_file, save_file
 from specledger.foundation.errors import UserError
 from specledger.foundation.records import read_json, write_json, written_whole
 from specledger.models.llama import Llama, LlamaConfig
-from specledger.models.mtp import MTPModule
 
 MTP_PREFIX = "mtp."
 
@@ -62,7 +63,7 @@ def save_tensors(path: Path, tensors: dict) -> None:
         raise UserError(f"{path}: could not be written ({error}); make room on the disk and run again") from None
 
 
-def save_model(folder: Path, model: Llama, mtp: MTPModule | None = None) -> None:
+def save_model(folder: Path, model: Llama, mtp: torch.nn.Module | None = None) -> None:
     """Write the model; heads.safetensors is there for every model, empty for one without heads."""
     save_tensors(folder / "model.safetensors", model.state_dict())
     heads = {} if mtp is None else {MTP_PREFIX + name: tensor for name, tensor in mtp.state_dict().items()}
@@ -71,13 +72,17 @@ def save_model(folder: Path, model: Llama, mtp: MTPModule | None = None) -> None
 
 
 def load_tensors(path: Path) -> dict:
-    """Tensors by name; UserError for a file that is missing or damaged."""
+    """Tensors by name; UserError for a file that is missing or damaged, or that holds what is not a number."""
     try:
-        return load_file(path)
+        tensors = load_file(path)
     except FileNotFoundError:
         raise UserError(f"{path}: missing; run snakemake again, it makes what is missing") from None
     except SafetensorError as error:
         raise UserError(f"{path}: damaged ({error}); delete it and run snakemake again") from None
+    for name, tensor in tensors.items():
+        if not tensor.isfinite().all():
+            raise UserError(f"{path}: {name} holds NaN or infinity; delete the file and run snakemake again")
+    return tensors
 
 
 def under(prefix: str, tensors: dict) -> dict:
@@ -108,12 +113,11 @@ def load_model(folder: Path, device: torch.device) -> Llama:
     return model.to(device).eval().requires_grad_(False)
 
 
-def load_mtp(folder: Path, target: Llama) -> MTPModule:
-    """The MTP module beside `target`; UserError where the folder has none."""
-    path = folder / "heads.safetensors"
-    tensors = under(MTP_PREFIX, load_tensors(path))
-    if not tensors:
-        raise UserError(f"{path}: holds no MTP module; the model 'mtp' has one")
-    mtp = MTPModule(target.config)
-    fill(mtp, tensors, path)
-    return mtp.to(target.lm_head.weight.device).eval().requires_grad_(False)
+def of_one_vocabulary(symbols: int, found: Mapping[Path, Any]) -> None:
+    """UserError for the first file whose model was not made for a text of so many symbols."""
+    for path, made in found.items():
+        if made.vocabulary != symbols:
+            raise UserError(
+                f"{path}: is of a vocabulary of {made.vocabulary} symbols, and this study's is of {symbols}; "
+                "delete it and run snakemake again"
+            )

@@ -10,7 +10,9 @@ from specledger.reporting.wording import Wording
 from specledger.statistics.families import holm
 
 TESTS = ("homogeneity", "geometric", "lag1")
-HEAD_A_PLACE = set(DEPTHS) - {"mtp"}  # each place of a proposal is read from a head or a module of its own
+HEAD_A_PLACE = {
+    name for name, depth in DEPTHS.items() if depth > 1
+}  # each place of a proposal is read from a head or a module of its own
 STEPS = ("drift", "dependence", "ending")
 
 

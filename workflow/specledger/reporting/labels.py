@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from specledger.foundation.drafters import HEADS, IN_ORDER, branched
+from specledger.foundation.drafters import IN_ORDER, SPECS, branched
 
 PARTS = ("verify", "draft", "catch_up", "accept", "sync", "other")
 
@@ -14,7 +14,7 @@ def place_of(drafter: str) -> int:
 
 def is_apart(drafter: str) -> bool:
     """Heads, trees and chained modules: they have figures of their own."""
-    return drafter in HEADS or drafter == "mtp_chained" or branched(drafter)
+    return branched(drafter) or (drafter in SPECS and SPECS[drafter].group == "apart")
 
 
 def main_rows(rows: Iterable) -> tuple:

@@ -11,7 +11,7 @@ matplotlib.use("Agg")
 from matplotlib import font_manager, ft2font
 from matplotlib.figure import Figure
 
-from specledger.foundation.drafters import base_of
+from specledger.foundation.drafters import SPECS, base_of
 from specledger.foundation.records import write_text
 from specledger.reporting.fonts import Font
 
@@ -20,13 +20,9 @@ CLIP = re.compile(r"url\(#(p[0-9a-f]{10})\)")
 # The page replaces these two by its own ink, so that a figure is as readable in the dark as in the light.
 INK, GRID = "#1c1d21", "#86888f"
 
-DRAFTER = {"none": INK, "target": INK, "draft": "#0072b2", "mtp": "#d55e00", "ngram": "#009e73"}
-DRAFTER |= {"draft_dynamic": "#56b4e9", "lookup": "#cc79a7"}
-DRAFTER |= {"mtp_chained": "#9a7108", "mtp2": "#8c564b", "mtp4": "#5d4037", "parallel": "#00798c", "medusa1": "#aa4499"}
-DRAFTER |= {"medusa2": "#882255", "eagle": "#6a51a3"}
+DRAFTER = {"none": INK, "target": INK} | {name: spec.colour for name, spec in SPECS.items()}
 MODEL = {"plain": INK, "mtp": INK, "module": DRAFTER["mtp"], "draft": DRAFTER["draft"]}  # targets in ink
-MARKER = {"none": "s", "draft": "o", "mtp": "D", "ngram": "^", "draft_dynamic": "P", "lookup": "v"}
-MARKER |= {"mtp_chained": "d", "mtp2": "D", "mtp4": "D", "parallel": "s", "medusa1": "h", "medusa2": "H", "eagle": ">"}
+MARKER = {"none": "s"} | {name: spec.marker for name, spec in SPECS.items()}
 GAIN, LOSS = "#009e73", "#e69f00"
 PART = {
     "draft": "#e69f00", "catch_up": "#f0e442", "verify": "#56b4e9", "accept": "#cc79a7",

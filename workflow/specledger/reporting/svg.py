@@ -3,13 +3,13 @@
 import re
 from collections.abc import Mapping
 
-from specledger.foundation.drafters import HEADS
-from specledger.reporting.style import DRAFTER, GRID, INK
+from specledger.foundation.drafters import SPECS
+from specledger.reporting.style import GRID, INK
 
 # The page has its own shade of each, lighter in the dark; the hue stays.
 SHADES = {
     GRID: "var(--figure-grid)",
-    **{DRAFTER[name]: f"var(--{name})" for name in ("draft", "mtp", "ngram", "mtp_chained", *HEADS)},
+    **{spec.colour: f"var(--{name})" for name, spec in SPECS.items() if spec.dark != spec.colour},
 }
 PATHS = re.compile(r'(?<=\s)d="[^"]+"')
 PLACES = re.compile(r'translate\([^)]*\)|\s(?:x|y|x1|x2|y1|y2|width|height)="[\d.]+"')

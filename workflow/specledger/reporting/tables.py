@@ -10,11 +10,13 @@ from pathlib import Path
 from types import MappingProxyType
 
 from specledger.foundation.errors import UserError
+from specledger.sampling.distributions import SETTINGS
 
 TEXT = frozenset(
     "claim title source published unit rule interval verdict why engine context_rule drafter model precision "
     "context section test caught_by kind method what group reason note case pair reference gammas goal program loop "
-    "device system setting comparable shape alpha_by_position head trunk loss".split()
+    "device system setting comparable shape alpha_by_position head trunk loss part "
+    "mode version prompt control expected".split()
 )
 
 # What the report reads of each table; more columns are welcome.
@@ -42,7 +44,7 @@ REQUIRED: Mapping[str, str] = MappingProxyType(
         "contexts": "drafter contexts tested draws seeds fisher_p sum_chi2 sum_df sum_p holm_rejected bh_rejected ks_p "
         "below_05 below_05_lo below_05_hi plausible_share",
         "p_values": "drafter bin_lo bin_hi count expected",
-        "sequences": "engine drafter gamma temperature top_k top_p test texts tokens seeds statistic df p_value "
+        "sequences": f"engine drafter gamma {' '.join(SETTINGS)} test texts tokens seeds statistic df p_value "
         "least_p holm_p",
         "controls": "rule source kind drafter gamma temperature n caught_by p_value power expected_caught caught tests",
         "false_alarms": "test repeats n level rejected rate lo hi inside",
@@ -102,13 +104,23 @@ def _typed(column: str, text: str) -> object:
         return text
     if text.lower() in ("true", "false"):
         return text.lower() == "true"
-    try:
-        value = float(text)
-    except ValueError:
-        return text
+    value = float(text)
     if math.isnan(value):
         return None
     return int(value) if value.is_integer() and abs(value) < 2**53 else value
+
+
+def _cell(path: Path, row: int, column: str, text: str, strict: bool) -> object:
+    """The typed cell; UserError names where text stands in place of a number that the report reads."""
+    try:
+        return _typed(column, text)
+    except ValueError:
+        if not strict:
+            return text
+        raise UserError(
+            f"{path}: row {row}, column {column}: {text[:60]!r} — must be a number, true, false or empty; "
+            "delete it and run snakemake again"
+        ) from None
 
 
 def require(path: Path) -> Path:
@@ -133,9 +145,12 @@ def read_table(path: Path, required: str = "", *, may_be_empty: bool = False) ->
         raise UserError(f"{path}: a row has another number of cells than the header")
     if len(lines) == 1 and not may_be_empty:
         raise UserError(f"{path}: holds no rows")
+    strict = set(required.split()) - TEXT - {"step"}  # a name in waterfall.csv, a number in a history
     rows = tuple(
-        MappingProxyType({name: _typed(name, cell) for name, cell in zip(columns, line, strict=True)})
-        for line in lines[1:]
+        MappingProxyType(
+            {name: _cell(path, number, name, cell, name in strict) for name, cell in zip(columns, line, strict=True)}
+        )
+        for number, line in enumerate(lines[1:], start=1)
     )
     return Table(name=path.stem, columns=columns, rows=rows, content=content)
 

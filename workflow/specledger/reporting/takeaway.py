@@ -5,6 +5,7 @@ import io
 import re
 from collections.abc import Iterable
 
+from specledger.foundation.records import csv_writer
 from specledger.foundation.version import VERSION
 from specledger.reporting import formats
 from specledger.reporting.document import Cite, Download
@@ -23,7 +24,7 @@ TIDY_HEAD = ("table", "row", "column", "value")
 
 def _csv(rows: Iterable[Iterable[object]]) -> bytes:
     buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="\n").writerows(rows)
+    csv_writer(buffer).writerows(rows)
     return buffer.getvalue().encode("utf-8")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from specledger.foundation.drafters import branched
+from specledger.foundation.drafters import SPECS, branched
 from specledger.foundation.errors import UserError
 from specledger.reporting.formats import MISSING, known, split_duration, whole
 from specledger.reporting.inline import Span, filled, paragraphs, parse
@@ -138,6 +138,9 @@ def read_texts(language: str, parts: Iterable[str] | None = None) -> dict:
     texts: dict = {}
     for name in names:
         _merged(texts, tomllib.loads((TEXTS / language / f"{name}.toml").read_text(encoding="utf-8")), "")
+    if "names" in texts:
+        titles = {name: title[language] for spec in SPECS.values() for name, title in spec.titles.items()}
+        _merged(texts, {"names": {"drafter": titles}}, "")
     return texts
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn import Module
 
 from specledger.corpus.text import Corpus
 from specledger.models.llama import Llama, LlamaConfig, initialise
-from specledger.models.mtp import MTPModule
 from specledger.training.keeper import Keeper
 from specledger.training.loop import HEAD, TRUNK, fit, stream
 from specledger.training.precision import compiled_where_it_pays, in_precision
@@ -26,7 +26,7 @@ class Trained:
     """What training yields; losses are nats a character over the whole validation text."""
 
     model: Llama
-    mtp: MTPModule | None
+    mtp: Module | None
     history: list[dict]
     chosen_step: int
     validation_loss: float
@@ -34,7 +34,7 @@ class Trained:
     train_s: float
 
 
-def losses(model: Llama, mtp: MTPModule | None, stretch: Tensor) -> tuple[Tensor, Tensor | None]:
+def losses(model: Llama, mtp: Module | None, stretch: Tensor) -> tuple[Tensor, Tensor | None]:
     """Mean next-token loss and, with a module, mean loss of the token after it, of stretches [N, T + 2]."""
     tokens_NT, next_NT, after_NT = stretch[:, :-2], stretch[:, 1:-1], stretch[:, 2:]
     hidden_NTD = model.hidden(tokens_NT)
@@ -44,13 +44,15 @@ def losses(model: Llama, mtp: MTPModule | None, stretch: Tensor) -> tuple[Tensor
     return main, cross_entropy(mtp(model, hidden_NTD, next_NT), after_NT)
 
 
-def build(config: LlamaConfig, *, with_mtp: bool, seed: int) -> tuple[Llama, MTPModule | None]:
-    """Fresh models; the trunk of a seed starts the same with and without an MTP module."""
+def build(
+    config: LlamaConfig, *, mtp_of: Callable[[LlamaConfig], Module] | None, seed: int
+) -> tuple[Llama, Module | None]:
+    """Fresh models, with the module that `mtp_of` makes; the trunk of a seed starts the same with and without it."""
     model = Llama(config)
     initialise(model, stream(seed, TRUNK))
-    if not with_mtp:
+    if mtp_of is None:
         return model, None
-    mtp = MTPModule(config)
+    mtp = mtp_of(config)
     initialise(mtp, stream(seed, HEAD))
     return model, mtp
 
@@ -63,7 +65,7 @@ class TargetTraining(Subject):
 
     ahead = 2
 
-    def __init__(self, model: Llama, mtp: MTPModule | None, mtp_weight: float | None):
+    def __init__(self, model: Llama, mtp: Module | None, mtp_weight: float | None):
         self.model, self.mtp, self.mtp_weight = model, mtp, mtp_weight
         self.parts = (model,) if mtp is None else (model, mtp)
         self.shares, self.names = (1.0,) * len(self.parts), ("loss", "mtp_loss")[: len(self.parts)]
@@ -92,13 +94,14 @@ def train(
     settings: TrainingSettings,
     corpus: Corpus,
     *,
+    mtp_of: Callable[[LlamaConfig], Module] | None = None,
     seed: int,
     device: torch.device,
     on_step: Callable[[int, Callable[[], float]], None],
     keeper: Keeper | None = None,
 ) -> Trained:
-    """Train one model from its seed; arguments as of `fit`."""
-    model, mtp = build(config, with_mtp=settings.mtp_weight is not None, seed=seed)
+    """Train one model from its seed, with the module of `mtp_of` where the settings weigh one; else as `fit`."""
+    model, mtp = build(config, mtp_of=mtp_of if settings.mtp_weight is not None else None, seed=seed)
     subject = TargetTraining(model, mtp, settings.mtp_weight)
     done = fit(subject, settings, corpus, seed=seed, device=device, on_step=on_step, keeper=keeper)
     return Trained(
