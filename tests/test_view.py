@@ -173,6 +173,7 @@ def test_a_closed_terminal_is_no_error(clock):
 MAIN = """
 import subprocess, sys, threading
 from specledger.foundation import ending
+sys.argv[0] = "snakemake"
 jobs = [subprocess.Popen(["bash", "-c", f"set -e; {sys.executable} -c '{code}'; echo done"]) for code in sys.argv[1:]]
 ending.end_jobs_on_signals()
 print("ready", flush=True)
