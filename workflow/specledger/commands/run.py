@@ -3,6 +3,7 @@
 import argparse
 import importlib
 import json
+import sys
 import traceback
 from pathlib import Path
 
