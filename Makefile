@@ -1,6 +1,6 @@
 # `make quick` and `make test` do all the set-up they need; `make help` lists the rest.
 .DEFAULT_GOAL := help
-.PHONY: help quick report test lint format peers training-speed clean
+.PHONY: help quick report audit test test-all lint format peers training-speed clean
 SHELL := /bin/bash
 
 PYTHON ?= python3
@@ -11,7 +11,8 @@ SMK := Snakefile workflow/rules/*.smk
 help:
 	@echo "make quick    the whole workflow in minutes on a CPU: report/quick/index.html and report.pdf"
 	@echo "make report   the study itself, config/config.yaml: report/index.html and report.pdf"
-	@echo "make test     linters and tests"
+	@echo "make audit    does other people's speculative decoding keep the distribution? report/quick/audit.html"
+	@echo "make test     linters and tests; make test-all runs the slow ones too"
 	@echo "make format   format Python and Snakemake files"
 	@echo "make peers    our decoding beside Hugging Face transformers' (after make report; another study: CONFIG=FILE)"
 	@echo "make training-speed   our training beside a plain loop (the same)"
@@ -25,15 +26,15 @@ $(BIN)/python:
 
 $(VENV)/installed: pyproject.toml requirements.lock | $(BIN)/python
 	@echo "specledger: installing pinned dependencies into $(VENV) (once)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e .
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e '.[study]'
 	@touch $@
 
 $(VENV)/installed-test: $(VENV)/installed
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e '.[test,cluster]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e '.[study,test,cluster]'
 	@touch $@
 
 $(VENV)/installed-peers: $(VENV)/installed
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e '.[peers]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e '.[study,peers]'
 	@touch $@
 
 quick: $(VENV)/installed
@@ -43,6 +44,10 @@ quick: $(VENV)/installed
 report: $(VENV)/installed
 	@$(BIN)/snakemake --resources gpu=1
 	@echo "specledger: open $(CURDIR)/report/index.html or $(CURDIR)/report/report.pdf"
+
+audit: $(VENV)/installed
+	@$(BIN)/snakemake --cores all --quiet rules --configfile config/audit.yaml
+	@echo "specledger: open $(CURDIR)/report/quick/audit.html"
 
 peers: $(VENV)/installed-peers
 	@$(BIN)/python benchmarks/peers.py $(if $(CONFIG),--configfile $(CONFIG))
@@ -57,6 +62,9 @@ lint: $(VENV)/installed-test
 	@$(BIN)/snakemake --lint
 
 test: lint
+	@$(BIN)/python -m pytest -n 2 -m "not slow"
+
+test-all: lint
 	@$(BIN)/python -m pytest -n 2
 
 format: $(VENV)/installed-test

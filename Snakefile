@@ -10,6 +10,12 @@ min_version("9.0")
 configfile: Path(workflow.basedir) / "config" / "config.yaml"
 
 
+# A file that is laid over another than config.yaml names it: audit.yaml over quick.yaml.
+if config.get("base"):
+
+    configfile: Path(workflow.basedir) / "config" / f"{config['base']}.yaml"
+
+
 include: "workflow/rules/common.smk"
 include: "workflow/rules/corpus.smk"
 include: "workflow/rules/models.smk"
@@ -20,14 +26,19 @@ include: "workflow/rules/proof.smk"
 include: "workflow/rules/sweep.smk"
 include: "workflow/rules/analysis.smk"
 include: "workflow/rules/report.smk"
+include: "workflow/rules/audit_common.smk"
+include: "workflow/rules/audit.smk"
 include: "workflow/rules/targets.smk"
 
 
 rule all:
     default_target: True
     input:
-        REPORT / "index.html",
-        REPORT / "report.pdf",
+        rules.audit_table.output if AUDIT else rules.page.output,
+        [] if AUDIT else rules.paper.output,
+        [] if AUDIT else rules.tables.output,
+        [] if AUDIT else rules.figures.output,
+        [] if AUDIT else CERTIFICATES,
 
 
 onstart:

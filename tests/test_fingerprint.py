@@ -25,11 +25,9 @@ def package(tmp_path, monkeypatch):
     shutil.copytree(fingerprint.PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setattr(fingerprint, "PACKAGE", copy)
     yield copy
-    fingerprint._parsed.cache_clear()
 
 
 def hashes() -> dict[str, str]:
-    fingerprint._parsed.cache_clear()
     return {stage: fingerprint.code_hash(stage) for stage in STAGES}
 
 

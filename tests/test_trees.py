@@ -179,7 +179,7 @@ def test_each_sibling_is_drawn_from_the_row_that_is_declared(q, uniforms):
 
 
 def test_a_nearly_certain_first_sibling_leaves_the_second_its_digits():
-    """1 - q(drawn) would be off by a tenth of it. On a grid of 10,000 uniforms each share is within one of its number."""
+    """1 - q(drawn) would be off by a tenth. On a grid of 10,000 uniforms each count is within one of its share."""
     q = np.array([1 - 5e-16, 3e-16, 1.5e-16, 5e-17])
     grid = (np.arange(10_000) + 0.5) / 10_000
     drawn = draw_siblings(np.tile(q, (10_000, 1)), np.stack([np.zeros(10_000), grid], axis=1))

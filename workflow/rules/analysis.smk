@@ -36,9 +36,11 @@ TABLE_NAMES = (
     "summary.json",
 )
 
-# What somebody measured beside the study with benchmarks/, where there is any.
+# What somebody measured beside the study, with benchmarks/ or as an audit, where there is any.
 EXTRAS = [
-    path for path in (RESULTS / "peers" / "peers.csv", RESULTS / "peers" / "training_speed.csv") if path.is_file()
+    RESULTS / path
+    for path in ("peers/peers.csv", "peers/training_speed.csv", "audit/audit.csv")
+    if (RESULTS / path).is_file()
 ]
 
 

@@ -4,5 +4,11 @@ import sys
 
 from specledger.commands.run import main
 
+
+def console() -> int:
+    """The command `specledger`."""
+    return main(sys.argv[1:])
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(console())

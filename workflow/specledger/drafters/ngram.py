@@ -13,6 +13,7 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
+from specledger.corpus.text import max_order
 from specledger.decoding.drafter import Drafter, Parts
 from specledger.decoding.proposals import Output
 from specledger.decoding.proposers import Proposer
@@ -143,14 +144,6 @@ class NGram:
         order = sum(name.startswith("codes_") for name in arrays)
         levels = tuple(_level(arrays[f"codes_{n}"], arrays[f"counts_{n}"], vocabulary) for n in range(1, order + 1))
         return cls(vocabulary=vocabulary, order=order, discount=float(arrays["discount"][0]), levels=levels)
-
-
-def max_order(vocabulary: int) -> int:
-    """The longest n-gram whose code still fits into 63 bits."""
-    order = 1
-    while vocabulary ** (order + 1) < 2**63:
-        order += 1
-    return order
 
 
 class NGramProposer(Proposer):

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from specledger.models.cache import Attended, KVCache, causal
+from specledger.models.cache import Attended, Cache, causal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,6 +164,8 @@ class Trunk(nn.Module):
 class Llama(nn.Module):
     """The model: tokens to the trunk's last hidden state, and from there to logits."""
 
+    chain = None  # an engine may have code that draws draft tokens without being asked for each
+
     def __init__(self, config: LlamaConfig):
         super().__init__()
         self.config = config
@@ -173,7 +175,7 @@ class Llama(nn.Module):
         self.register_buffer("cos", cos, persistent=False)
         self.register_buffer("sin", sin, persistent=False)
 
-    def hidden(self, tokens_BT: Tensor, cache: KVCache | None = None) -> Tensor:
+    def hidden(self, tokens_BT: Tensor, cache: Cache | None = None) -> Tensor:
         """The residual stream after the last block, before the final norm: [B, T, D].
 
         Without a cache the T <= context tokens are all there is. With one they follow the cached
@@ -181,7 +183,7 @@ class Llama(nn.Module):
         """
         return self.streams(tokens_BT, cache)[1]
 
-    def streams(self, tokens_BT: Tensor, cache: KVCache | None = None) -> tuple[Tensor, Tensor]:
+    def streams(self, tokens_BT: Tensor, cache: Cache | None = None) -> tuple[Tensor, Tensor]:
         """The residual stream before and after the last block, each [B, T, D]; arguments as of `hidden`."""
         T = tokens_BT.shape[1]
         seen = cache.extend(T) if cache is not None else causal(self.cos[:T], self.sin[:T])
@@ -189,6 +191,11 @@ class Llama(nn.Module):
         for index, block in enumerate(self.model.layers):
             before_BTD, x_BTD = x_BTD, block(x_BTD, seen, index)
         return before_BTD, x_BTD
+
+    def outputs(self, tokens_BT: Tensor, cache: Cache, rows: int) -> tuple[Tensor, Tensor, Tensor]:
+        """`streams`, and the logits of the last `rows` positions [B, rows, V]."""
+        before_BTD, hidden_BTD = self.streams(tokens_BT, cache)
+        return before_BTD, hidden_BTD, self.logits(hidden_BTD[:, -rows:])
 
     def logits(self, hidden_BTD: Tensor) -> Tensor:
         """Logits [B, T, V] of the next token from the trunk's hidden state."""

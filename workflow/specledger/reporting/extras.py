@@ -1,4 +1,4 @@
-"""Results that a study has only where somebody ran the comparisons of benchmarks/: read if they are there."""
+"""Results that a study has only where somebody made them: the comparisons of benchmarks/, and the audit."""
 
 from pathlib import Path
 
@@ -14,6 +14,11 @@ EXTRAS = {
     "training_speed": (
         "peers/training_speed.csv",
         "model loop precision tokens_per_s tokens_per_s_lo tokens_per_s_hi ratio ratio_lo ratio_hi threads device",
+    ),
+    "audit": (
+        "audit/audit.csv",
+        "system version mode prompt temperature top_k top_p min_p repetition_penalty n test p_holm verdict "
+        "detectable_tv_draft detectable_tv_any tokens_per_forward seconds_per_text control expected",
     ),
 }
 

@@ -48,7 +48,7 @@ def scaled(weights: Array) -> tuple[Array, Array]:
 def likeliest_siblings(probs: Array, count: int) -> Siblings:
     """The `count` likeliest tokens, in order, the first of those that tie; every row is q itself."""
     xp = namespace(probs)
-    order = (-probs).argsort(-1, stable=True)[..., :count]
+    order = (-probs).argsort(stable=True)[..., :count]
     rows = xp.stack([probs] * count, -2)
     there = at_symbol(rows, order) > 0
     return Siblings(xp.where(there, order, 0), rows, there)

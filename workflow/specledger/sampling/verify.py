@@ -70,7 +70,7 @@ def verify(
         raise ValueError(f"draft_probs row ({n}, {g}) gives its own draft token {draft_tokens_NG[n, g]} no probability")
     parents_G = np.array(tree.parents, dtype=np.int64)
     p_NG = target_probs_NGV[np.arange(N)[:, None], parents_G + 1, draft_tokens_NG]
-    accepted_NG, accept_probs_NG = accept_uniforms_NG * q_NG < p_NG, np.minimum(1.0, p_NG / q_NG)
+    accepted_NG, accept_probs_NG = accept_uniforms_NG * q_NG < p_NG, p_NG / np.maximum(p_NG, q_NG)
     accept_probs_NG[:, np.array(tree.ranks, dtype=np.int64) > 0] = np.nan
     last_N, weights_NV = np.empty(N, dtype=np.int64), np.empty_like(target_probs_NGV[:, 0])
     waiting = [(ROOT, np.arange(N))]  # a node, and the rounds that have accepted it
@@ -85,7 +85,7 @@ def verify(
                 held_RV = held_RV / held_RV.sum(axis=-1, keepdims=True)
                 p_R, q_R = at_symbol(held_RV, tokens_R), q_NG[rounds, node]
                 accepted_R = accept_uniforms_NG[rounds, node] * q_R < p_R
-                accept_probs_NG[rounds, node] = np.minimum(1.0, p_R / q_R)
+                accept_probs_NG[rounds, node] = p_R / np.maximum(p_R, q_R)
             if not accepted_R.all():
                 differences_RV = difference(held_RV, q_RV)
                 # p >= q can't be rejected: the sign says so where rounding has made p smaller than q.

@@ -141,6 +141,32 @@ def tv_bound(chi2: float, df: int, n: int, *, level: float = 0.95) -> float:
     return float(min(0.5 * np.sqrt(noncentrality / n), 1.0))
 
 
+def detectable_tv(df: int, n: int, m: int | None = None, *, level: float = STRICT, power: float = POWER) -> float:
+    """The TV that a chi-square of `df` sees with `power` in whatever direction within its cells it lies.
+
+    Args:
+        n: draws; m: draws of the second sample, None where the first is tested against a known distribution.
+
+    Of all departures at a distance the hardest to see is in proportion to the cells, sum d^2 / p = 4 TV^2:
+    TV = (1/2) sqrt(lam / n'), n' = n or n m / (n + m). At most 1; nan where df is 0.
+    """
+    if df < 1:
+        return float("nan")
+    if n < 1 or (m is not None and m < 1):
+        raise ValueError(f"n and m must be at least 1, got {n} and {m}")
+    size = n if m is None else n * m / (n + m)
+    return float(min(0.5 * np.sqrt(detectable_noncentrality(df, level=level, power=power) / size), 1.0))
+
+
+def draws_for_tv(df: int, tv: float, *, samples: int = 1, level: float = STRICT, power: float = POWER) -> int:
+    """How many draws (of each of two samples, with samples=2) `detectable_tv` asks to see `tv`."""
+    if not 0 < tv <= 1:
+        raise ValueError(f"tv must lie in (0, 1], got {tv}")
+    if samples not in (1, 2):
+        raise ValueError(f"samples must be 1 or 2, got {samples}")
+    return int(np.ceil(samples * detectable_noncentrality(df, level=level, power=power) / (4 * tv * tv)))
+
+
 @lru_cache(maxsize=256)
 def smallest_difference(n: int, *, power: float = 0.8, level: float = 0.05) -> float | None:
     """The mean difference of n pairs, in sd of the differences, that a two-sided t-test sees with `power`.

@@ -1,0 +1,1 @@
+"""The audit: does the speculative decoding of another program keep the distribution of its plain decoding?"""

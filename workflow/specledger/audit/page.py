@@ -1,0 +1,151 @@
+"""The result of an audit as one page: plain HTML that asks for nothing, in light and dark."""
+
+import json
+import math
+import time
+from collections.abc import Sequence
+from importlib import metadata
+from pathlib import Path
+
+from specledger.audit.settings import SamplingSettings
+from specledger.audit.verdicts import Judged, again_of, trusted, whole
+from specledger.foundation.errors import UserError
+from specledger.foundation.records import write_text
+from specledger.foundation.version import VERSION
+
+TEMPLATE, STYLE = "audit.html.j2", "page.css"
+HEADLINES = {
+    "kept": "The distribution is kept",
+    "departs": "The distribution departs",
+    "undecided": "Undecided",
+}
+
+
+def template_file(name: str) -> Path:
+    """A file of workflow/report/: beside the package in a checkout, among the wheel's data where it is installed."""
+    beside = Path(__file__).resolve().parents[2] / "report" / name
+    if beside.is_file():
+        return beside
+    for file in metadata.files("specledger") or []:
+        if file.name == name and file.parent.name == "specledger":
+            return Path(file.locate())
+    raise UserError(f"{name}: missing from the installation; install specledger again")
+
+
+def number(value: float | None, digits: int = 2) -> str:
+    """A number as the page shows it: "–" where there is none, small ones as powers of ten."""
+    if value is None or math.isnan(value):
+        return "–"
+    if math.isinf(value):
+        return "∞"
+    if value == 0:
+        return "0"
+    if abs(value) < 1e-3:
+        head, _, power = f"{value:.1e}".partition("e")
+        return f"{head}·10<sup>{int(power)}</sup>".replace("-", "−")
+    return f"{value:.{digits}g}" if abs(value) < 1000 else f"{value:,.0f}"
+
+
+def p_text(value: float | None) -> str:
+    """A p-value; what is too small to be told apart from 0 is said to be below."""
+    if value is not None and value < 1e-12:
+        return "&lt; 10<sup>−12</sup>"
+    return number(value)
+
+
+def visible(text: str) -> str:
+    """A token as a reader can see it: a space as ␣, a line break as ↵."""
+    return text.replace(" ", "␣").replace("\n", "↵").replace("\t", "⇥") or "∅"
+
+
+def sentence(judged: Judged) -> str:
+    """One line that says the verdict of a row and what it rests on, without markup."""
+    row, near = judged.row, judged.near()
+    if row.greedy is not None:
+        return f"{judged.verdict}: {judged.why}"
+    words = f"{judged.verdict}: {judged.why}; {row.n:,} texts"
+    if row.n_again:
+        words += f" and {row.n_again:,} from a fresh seed"
+    if near is not None and near.detectable_tv_any is not None:
+        words += f"; it would have seen TV {near.detectable_tv_any:.2g} in any direction with power .9"
+    return words
+
+
+def write_page(
+    path: Path,
+    rows: Sequence[Judged],
+    *,
+    title: str,
+    level: float,
+    facts: Sequence[tuple[str, str]] = (),
+    notes: Sequence[str] = (),
+) -> None:
+    """Write the page of a run; facts: (name, value) of what was audited; notes: what a reader must know of it."""
+    from jinja2 import Environment, FileSystemLoader, select_autoescape
+
+    template = template_file(TEMPLATE)
+    environment = Environment(
+        loader=FileSystemLoader(str(template.parent)), autoescape=select_autoescape(["html", "j2"]), trim_blocks=True
+    )
+    environment.filters |= {"number": number, "p": p_text, "visible": visible}
+    verdict = whole(rows)
+    text = environment.get_template(template.name).render(
+        title=title,
+        style=template_file(STYLE).read_text(encoding="utf-8"),
+        verdict=verdict,
+        headline=HEADLINES[verdict],
+        level=level,
+        facts=[*facts, ("Level", f"{level:g} after Holm over {sum(len(one.row.first) for one in rows)} tests")],
+        notes=notes,
+        distrust=trusted(rows),
+        rows=[_view(one, place) for place, one in enumerate(rows)],
+        version=VERSION,
+        date=time.strftime("%Y-%m-%d %H:%M"),
+    )
+    write_text(path, text)
+
+
+def _view(judged: Judged, place: int) -> dict:
+    """What the template shows of a row."""
+    row = judged.row
+    tests = [
+        {
+            "evidence": one,
+            "p": p,
+            "p_holm": p_holm,
+            "p_again": again_of(row, one.test),
+        }
+        for one, p, p_holm in zip(row.first, judged.p_values, judged.p_holm, strict=True)
+    ]
+    faster = None
+    if row.plain_seconds_per_text and row.seconds_per_text:
+        faster = row.plain_seconds_per_text / row.seconds_per_text
+    return {
+        "id": f"row-{place}",
+        "row": row,
+        "judged": judged,
+        "sentence": sentence(judged),
+        "settings": row.settings.in_words(),
+        "near": judged.near(),
+        "tests": tests,
+        "departing": [one for one in row.shown if judged.verdict != "kept"],
+        "faster": faster,
+        "greedy": row.greedy,
+        "greedy_rate": row.greedy.interval() if row.greedy else None,
+        "prompt": row.prompt or "(none)",
+    }
+
+
+def record(rows: Sequence[Judged], *, level: float) -> dict:
+    """The run as JSON: the rows as they were measured, with their verdicts."""
+    return {
+        "version": VERSION,
+        "level": level,
+        "verdict": whole(rows),
+        "distrust": trusted(rows),
+        "rows": [json.loads(json.dumps(one.row.to_json())) | {"verdict": one.verdict, "why": one.why} for one in rows],
+    }
+
+
+def settings_fact(settings: SamplingSettings) -> tuple[str, str]:
+    return ("Sampling", f"{settings.in_words()}; {settings.tokens} tokens; seed {settings.seed}")
