@@ -3,12 +3,12 @@
 from small import corpus_of, drafters_of, play, sizes, tiny_llama
 from specledger.commands import sweep
 from specledger.decoding import steps
-from specledger.experiments.cast import Cast
+from specledger.experiments.bundle import ModelBundle
 from specledger.experiments.sweep import methods_of
 
 CORPUS = corpus_of(play(6000))
 TARGET = tiny_llama(sizes(len(CORPUS.vocabulary), context=24), seed=31)
-CAST = Cast(target=TARGET, drafters=drafters_of(TARGET))
+BUNDLE = ModelBundle(target=TARGET, drafters=drafters_of(TARGET))
 SETTINGS = {
     "engines": ["recompute", "cached", "compiled"], "gammas": {"draft": [1, 3], "ngram": [2], "mtp": [1]},
     "tokens": 8, "repeats": 1, "stop": {"half_width": 0.0, "blocks": 5}, "warmup_tokens": 8, "threads": 1,
@@ -26,7 +26,7 @@ class Said:
 
 def used(settings=SETTINGS):
     log = Said()
-    engines, left_out = sweep.usable_engines(CAST, settings, CORPUS.prompt.tolist(), seed=1, log=log)
+    engines, left_out = sweep.usable_engines(BUNDLE, settings, CORPUS.prompt.tolist(), seed=1, log=log)
     return engines, sweep.engine_rows(settings, engines, left_out), log.lines
 
 
@@ -63,7 +63,7 @@ def test_nothing_is_compiled_while_it_is_timed(monkeypatch):
     # Verdicts at gamma 0, 1, 2 and 3, drafts at 1 and 3, the module at 1.
     assert len(compiled) == 7 and rows[1]["compile_s"] > 0 == rows[0]["compile_s"]
     methods = [one for one in methods_of(engines[1:], settings["gammas"]) if one.counts]
-    texts, costs = sweep.timed(CAST, engines[1:], methods, CORPUS, settings, 1, Said())
+    texts, costs = sweep.timed(BUNDLE, engines[1:], methods, CORPUS, settings, 1, Said())
     assert len(texts) == 5 and len(costs) == 4 + 1 + 2 * 4
     assert len(compiled) == 7
 
