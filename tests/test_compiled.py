@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from grown import TREE, grown_cast, trees_in
+from grown import TREE, grown_bundle, trees_in
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small import drafters_of, lookup_drafter, model_drafter, sizes, tiny_llama
@@ -41,7 +41,7 @@ METHODS = [
 ]  # fmt: skip
 
 
-GROWN = grown_cast(TARGET)
+GROWN = grown_bundle(TARGET)
 TREES = trees_in(GROWN)
 SHAPES = [
     Tree.chain(1),

@@ -4,11 +4,11 @@ from small import corpus_of, drafters_of, play, sizes, tiny_llama
 from specledger.commands import sweep
 from specledger.decoding import native
 from specledger.decoding.building import NotCompiled
-from specledger.experiments.cast import Cast
+from specledger.experiments.bundle import ModelBundle
 
 CORPUS = corpus_of(play(6000))
 TARGET = tiny_llama(sizes(len(CORPUS.vocabulary), context=24), seed=31)
-CAST = Cast(target=TARGET, drafters=drafters_of(TARGET))
+BUNDLE = ModelBundle(target=TARGET, drafters=drafters_of(TARGET))
 SETTINGS = {
     "engines": ["recompute", "cached", "compiled"], "gammas": {"draft": [1, 3], "ngram": [2], "mtp": [1]},
     "tokens": 8, "repeats": 1, "stop": {"half_width": 0.0, "blocks": 5}, "warmup_tokens": 8, "threads": 1,
@@ -30,7 +30,7 @@ def test_without_a_compiler(monkeypatch):
 
     monkeypatch.setattr(native, "library", missing)
     log = Said()
-    engines, left_out = sweep.warm_engines(CAST, SETTINGS, CORPUS.prompt.tolist(), seed=1, log=log)
+    engines, left_out = sweep.warm_engines(BUNDLE, SETTINGS, CORPUS.prompt.tolist(), seed=1, log=log)
     assert [one.name for one in engines] == ["recompute", "cached"]
     rows = sweep.engine_rows(SETTINGS, engines, left_out)
     assert [(row["engine"], row["available"], row["why"], row["compile_s"]) for row in rows] == [

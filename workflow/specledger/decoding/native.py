@@ -418,8 +418,8 @@ class NativeEngine(Engine):
     """The engine `compiled` on a CPU; it keeps the twins that it has made."""
 
     name: str = "compiled"
-    rules: Rules = field(default_factory=NativeRules)
-    twins: dict[int, tuple[Any, Any]] = field(default_factory=dict, repr=False)
+    rules: Rules = field(default_factory=NativeRules, compare=False)
+    twins: dict[int, tuple[Any, Any]] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def on(cls, device: torch.device) -> "NativeEngine":
