@@ -17,6 +17,7 @@ STAGES = (
     "train",
     "train-head",
     "ngram",
+    "kernels",
     "trees",
     "checks",
     "acceptance",
