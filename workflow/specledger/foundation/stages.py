@@ -78,7 +78,13 @@ def _measured_by(config: dict, stage: str) -> dict:
             asked = [name for name in sorted(methods(config)) if not name.endswith(TYPICAL)]
             drafters = [name for name in asked if not SPECS[base_of(name)].searches]
             samplings = {"samplings": [_set(sampling) for sampling in config["sequences"]["samplings"]]}
-            slice_ = {**config["sequences"], **samplings, "engines": engines, "drafters": drafters or ["draft"], **drafting}
+            slice_ = {
+                **config["sequences"],
+                **samplings,
+                "engines": engines,
+                "drafters": drafters or ["draft"],
+                **drafting,
+            }
         case "controls":
             slice_ = {**config["controls"], "gamma": config["sequences"]["gamma"]}
         case "sweep":
