@@ -1,7 +1,7 @@
 # What must hold exactly, seed by seed.
 rule checks_of_seed:
     input:
-        **CAST_WITH_TREES,
+        **BUNDLE_WITH_TREES,
         plain=model_files("plain"),
     output:
         [

@@ -99,7 +99,7 @@ class Engine:
     """
 
     name: str
-    rules: Rules = field(default_factory=Rules)
+    rules: Rules = field(default_factory=Rules, compare=False)
     compile_s: float = 0.0  # seconds that were spent compiling
 
     def __deepcopy__(self, memo: dict) -> "Engine":

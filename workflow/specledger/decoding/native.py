@@ -211,10 +211,16 @@ class LlamaTwin(Twin):
             address(self.model.embed_tokens.weight_VD), ctypes.addressof(self.blocks.structs), address(norm.gain),
             self.lm_head.struct, config.layers, config.width, config.vocabulary, norm.eps,
         )  # fmt: skip
-        self.reference, self.run, self.run_chain = ctypes.byref(self.struct), kernels.specledger_model, kernels.specledger_chain
+        self.reference, self.run, self.run_chain = (
+            ctypes.byref(self.struct),
+            kernels.specledger_model,
+            kernels.specledger_chain,
+        )
         self.to_logits = kernels.specledger_normed_linear
 
-    def outputs(self, tokens_BT: np.ndarray, cache: "NativeCache", rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def outputs(
+        self, tokens_BT: np.ndarray, cache: "NativeCache", rows: int
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The streams before and after the last block [1, T, D], and the logits of the last `rows` [1, rows, V]."""
         T, D, head = tokens_BT.shape[1], self.struct.width, self.lm_head
         seen = cache.extend(T)
@@ -371,9 +377,7 @@ class NativeRules(Rules):
     def siblings(self, probs_V: np.ndarray, uniforms_K: np.ndarray) -> tuple[Sequence[int], np.ndarray]:
         K, V = len(uniforms_K), len(probs_V)
         tokens_K, rows_KV = np.empty(K, dtype=np.int64), np.empty((K, V))
-        count = self.run_siblings(
-            address(probs_V), V, K, address(uniforms_K), address(tokens_K), address(rows_KV)
-        )
+        count = self.run_siblings(address(probs_V), V, K, address(uniforms_K), address(tokens_K), address(rows_KV))
         return tokens_K[:count].tolist(), rows_KV
 
     def verify(
@@ -414,8 +418,8 @@ class NativeEngine(Engine):
     """The engine `compiled` on a CPU; it keeps the twins that it has made."""
 
     name: str = "compiled"
-    rules: Rules = field(default_factory=NativeRules)
-    twins: dict[int, tuple[Any, Any]] = field(default_factory=dict, repr=False)
+    rules: Rules = field(default_factory=NativeRules, compare=False)
+    twins: dict[int, tuple[Any, Any]] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def on(cls, device: torch.device) -> "NativeEngine":
