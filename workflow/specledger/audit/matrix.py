@@ -8,7 +8,7 @@ from specledger.audit.settings import SamplingSettings
 from specledger.foundation.errors import UserError
 from specledger.foundation.records import hash_text
 
-TESTS = 4  # of a row: three spans and the score
+TESTS = 5  # of a row: four spans and the score
 LONG = 24  # tokens of the prompt `long`, a piece of the text in which a look-up finds something
 
 
