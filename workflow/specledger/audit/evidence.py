@@ -13,6 +13,7 @@ from scipy import stats
 from specledger.audit.exact import SPANS, ExactTree
 from specledger.audit.settings import ENDED
 from specledger.audit.shown import Shown, against_exact, of_two
+from specledger.statistics.families import summed_chisquare
 from specledger.statistics.goodness import pooled_chisquare, total_variation
 from specledger.statistics.power import POWER, detectable_leak, detectable_tv
 from specledger.statistics.two_samples import two_sample_chisquare
@@ -133,6 +134,7 @@ class Black:
     """Two samples, plain and speculative, in cells that both together choose."""
 
     box = "black"
+    lead = 0  # columns before the tokens
     names = (*SPANS, LENGTHS)
 
     def __init__(self, minimum: float = PAIRED_MINIMUM):
@@ -169,6 +171,34 @@ class Black:
 
     def shown(self, samples: Sequence[NDArray[np.int64]]) -> list[Shown]:
         return of_two(*samples)
+
+
+class Together(Black):
+    """Two samples over many prompts at once: the chi-squares of each prompt add up, as do their degrees of freedom.
+
+    The first column of the ids is the number of the prompt. It sees a small bias that is everywhere with few
+    texts of each prompt; one large bias at a single prompt it sees less well than a row of that prompt would.
+    """
+
+    lead = 1
+
+    def tests(self, samples: Sequence[NDArray[np.int64]]) -> list[Evidence]:
+        first, second = samples
+        found: dict[str, list[Evidence]] = {}
+        for prompt in np.unique(first[:, 0]):
+            parts = [sample[sample[:, 0] == prompt, 1:] for sample in samples]
+            for one in super().tests(parts):
+                found.setdefault(one.test, []).append(one)
+        return [self._summed(name, ones, len(second)) for name, ones in found.items()]
+
+    def _summed(self, name: str, ones: list[Evidence], n: int) -> Evidence:
+        chi2, df, p_value = summed_chisquare([one.statistic for one in ones], [one.df for one in ones])
+        shares = np.array([one.n for one in ones]) / n
+        tv, noise = (float(shares @ [getattr(one, field) for one in ones]) for field in ("tv", "tv_noise"))
+        return Evidence(test=name, n=n, statistic=chi2, df=df, p_value=p_value, tv=tv, tv_noise=noise)
+
+    def shown(self, samples: Sequence[NDArray[np.int64]]) -> list[Shown]:
+        return [one for one in of_two(*samples, most=40) if one.prefix][:12]  # the prompt itself is no finding
 
 
 def span_cells(tokens_NT: NDArray[np.int64], n: int, m: int, minimum: float) -> NDArray[np.int64]:

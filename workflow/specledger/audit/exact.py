@@ -16,7 +16,7 @@ PRUNE = 2e-6  # prefixes less probable than this are not followed
 MOST = 20_000  # forward passes that one tree may take; the most probable prefixes come first
 AT_ONCE = 4_096  # rows of one call of the model
 CLIP = 8.0  # log(q/p) beyond this says nothing more, and would spoil the normal approximation
-SPANS = {"tokens 1-2": (0, 2), "tokens 3-4": (2, 4), "tokens 1-4": (0, 4)}
+SPANS = {"token 1": (0, 1), "tokens 1-2": (0, 2), "tokens 3-4": (2, 4), "tokens 1-4": (0, 4)}
 
 NextLogits = Callable[[NDArray[np.int64]], NDArray[np.floating]]
 

@@ -9,7 +9,8 @@ from specledger.audit.evidence import Evidence
 from specledger.audit.greedy import Greedy, Parting
 from specledger.audit.settings import ENDED, Batch, SamplingSettings, System, checked_ids, joined
 from specledger.audit.shown import Shown
-from specledger.statistics.looks import Looks
+from specledger.statistics.families import fisher
+from specledger.statistics.looks import ONE_LOOK, Looks
 
 AGAIN_BELOW = 0.05
 NEAREST = "tokens 1-2"  # the test whose detectable distance a verdict names
@@ -149,7 +150,8 @@ def measure(
         control=control,
         wanted_tv=plan.wanted_tv,
     )
-    batches, first, looked, broken = _looked(arms, instrument, prompt_ids, settings, plan, told, check)
+    draw = _Draw(arms, prompt_ids, settings, instrument, check, told)
+    batches, first, looked, broken = draw.up_to(plan, lambda found, look: _clear(found, instrument, plan, look))
     row = replace(_with_speed(row, batches), n=looked[-1], looked=tuple(looked))
     if broken:
         return replace(row, broken=broken)
@@ -157,9 +159,11 @@ def measure(
     samples = [batch.ids for batch in batches]
     if _least(first) < AGAIN_BELOW:
         told(f"p {_least(first):.2g} is below {AGAIN_BELOW:g}: sampled again from a fresh seed")
-        fresh = [_sampled(arm, prompt_ids, row.n, settings, 101 + place).ids for place, arm in enumerate(arms)]
-        row = replace(row, again=tuple(instrument.tests(fresh)), n_again=row.n)
-        samples = [np.concatenate(pair) for pair in zip(samples, fresh, strict=True)]
+        fresh, again, sizes, broken = draw.up_to(
+            _second(plan, row.n), lambda found, look: _shown_twice(first, found, plan), part=101
+        )
+        row = replace(row, again=again, n_again=sizes[-1], broken=broken)
+        samples = [np.concatenate([one, two.ids]) for one, two in zip(samples, fresh, strict=True)]
     return replace(row, shown=tuple(_named(one, decode) for one in instrument.shown(samples)))
 
 
@@ -170,32 +174,63 @@ def _named(one: Shown, decode) -> Shown:
     return replace(one, prefix_text=decode(list(one.prefix)) if one.prefix else "", token_text=token)
 
 
-def _looked(arms, instrument, prompt_ids, settings, plan: Plan, told, check):
-    """The batches of each arm up to the look that ended it, what they say, the sizes, and what is wrong with them."""
-    drawn, p_values, first, looked = [[] for _ in arms], {}, (), []
-    for look, size in enumerate(plan.looks.sizes(plan.texts)):
-        new = size - (looked[-1] if looked else 0)
-        looked.append(size)
-        for place, arm in enumerate(arms):
-            if new > 0:
-                drawn[place].append(_sampled(arm, prompt_ids, new, settings, 1 + look * 4 + place))
-        batches = [joined(parts) for parts in drawn]
-        broken = check(batches)
-        if broken:
-            return batches, (), looked, broken
-        found = instrument.tests([batch.ids for batch in batches])
-        for one in found:
-            p_values.setdefault(one.test, [float("nan")] * look).append(one.p_value)
-        first = tuple(replace(one, p_value=plan.looks.spent(p_values[one.test])) for one in found)
-        told(f"{size} of {plan.texts} texts, p {_least(first):.2g}")
-        if _clear(first, instrument, plan, look):
-            break
-    return batches, first, looked, ""
+@dataclass(frozen=True)
+class _Draw:
+    """Sampling and testing of one row, look by look."""
+
+    arms: Sequence[System]
+    prompt_ids: Sequence[int]
+    settings: SamplingSettings
+    instrument: object
+    check: Callable
+    told: Callable
+
+    def up_to(self, plan: Plan, done: Callable, part: int = 1):
+        """The batches of each arm up to the look that is `done`, what they say, the sizes, what is wrong with them."""
+        drawn, p_values, first, looked = [[] for _ in self.arms], {}, (), []
+        lead = getattr(self.instrument, "lead", 0)
+        for look, size in enumerate(plan.looks.sizes(plan.texts)):
+            new = size - (looked[-1] if looked else 0)
+            looked.append(size)
+            for place, arm in enumerate(self.arms):
+                if new > 0:
+                    seeded = part + look * 4 + place
+                    drawn[place].append(_sampled(arm, self.prompt_ids, new, self.settings, seeded, lead))
+            batches = [joined(parts) for parts in drawn]
+            broken = self.check(batches)
+            if broken:
+                return batches, (), looked, broken
+            found = self.instrument.tests([batch.ids for batch in batches])
+            for one in found:
+                p_values.setdefault(one.test, [float("nan")] * look).append(one.p_value)
+            first = tuple(replace(one, p_value=plan.looks.spent(p_values[one.test])) for one in found)
+            self.told(f"{size} of {plan.texts} texts, p {_least(first):.2g}")
+            if done(first, look):
+                break
+        return batches, first, looked, ""
 
 
-def _sampled(arm: System, prompt_ids, count: int, settings: SamplingSettings, part: int) -> Batch:
+def _second(plan: Plan, n: int) -> Plan:
+    """The second sample: as large as the first, and where that does not settle it as large as any may be."""
+    looks = ONE_LOOK if n >= plan.texts else Looks(shares=(n / plan.texts, 1.0), weights=(0.5, 0.5))
+    return replace(plan, looks=looks)
+
+
+def shown_twice(one: Evidence, second: Evidence) -> float:
+    """Both samples' p-values together (Fisher); 1 where the second by itself shows nothing."""
+    if not (one.p_value < AGAIN_BELOW and second.p_value < AGAIN_BELOW):
+        return 1.0
+    return fisher([one.p_value, second.p_value])
+
+
+def _shown_twice(first: Sequence[Evidence], second: Sequence[Evidence], plan: Plan) -> bool:
+    again = {one.test: one for one in second}
+    return any(shown_twice(one, again[one.test]) * plan.family < plan.level for one in first if one.test in again)
+
+
+def _sampled(arm: System, prompt_ids, count: int, settings: SamplingSettings, part: int, lead: int) -> Batch:
     batch = arm.sample(prompt_ids, count, replace(settings, seed=(settings.seed + part * STRIDE) % 2**31))
-    return replace(batch, ids=checked_ids(batch.ids, count, settings.tokens, arm.name))
+    return replace(batch, ids=checked_ids(batch.ids, count, settings.tokens + lead, arm.name))
 
 
 def _least(found: Sequence[Evidence]) -> float:

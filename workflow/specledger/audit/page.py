@@ -14,6 +14,7 @@ from specledger.foundation.records import write_text
 from specledger.foundation.version import VERSION
 
 TEMPLATE, STYLE = "audit.html.j2", "page.css"
+SURE_Z = 2.5  # tokens that part less surely are not shown
 HEADLINES = {
     "kept": "The distribution is kept",
     "departs": "The distribution departs",
@@ -66,8 +67,8 @@ def sentence(judged: Judged) -> str:
     words = f"{judged.verdict}: {judged.why}; {row.n:,} texts"
     if row.n_again:
         words += f" and {row.n_again:,} from a fresh seed"
-    if near is not None and near.detectable_tv_any is not None:
-        words += f"; it would have seen TV {near.detectable_tv_any:.2g} in any direction with power .9"
+    if judged.verdict == "departs" and near is not None and near.tv is not None:
+        words += f"; TV {near.tv:.2g} in the first two tokens, where chance gives {near.tv_noise:.2g}"
     return words
 
 
@@ -128,7 +129,7 @@ def _view(judged: Judged, place: int) -> dict:
         "settings": row.settings.in_words(),
         "near": judged.near(),
         "tests": tests,
-        "departing": [one for one in row.shown if judged.verdict != "kept"],
+        "departing": [one for one in row.shown if judged.verdict != "kept" and abs(one.z) >= SURE_Z],
         "faster": faster,
         "greedy": row.greedy,
         "greedy_rate": row.greedy.interval() if row.greedy else None,

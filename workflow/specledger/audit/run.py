@@ -8,11 +8,12 @@ import time
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from specledger.audit import greedy as greedy_texts
 from specledger.audit.controls import Spoilt
-from specledger.audit.evidence import Black, White
+from specledger.audit.evidence import Black, Together, White
 from specledger.audit.exact import exact_cells
 from specledger.audit.measure import Measured, Plan, measure
 from specledger.audit.page import record, sentence, settings_fact, write_page
@@ -21,7 +22,8 @@ from specledger.audit.settings import Batch, SamplingSettings
 from specledger.audit.systems.http import Kept
 from specledger.audit.systems.openai import OpenAIServer, agree, api_key
 from specledger.audit.systems.python_file import PythonFile, loaded
-from specledger.audit.systems.reading import LOGPROBS
+from specledger.audit.systems.reading import LOGPROBS, Reading
+from specledger.audit.together import AllPrompts
 from specledger.audit.verdicts import COLUMNS, EXIT, Judged, judge, table, trusted, whole
 from specledger.foundation.errors import UserError
 from specledger.foundation.records import write_json, write_text
@@ -173,42 +175,59 @@ def sampled_rows(plain, audited, prompts: list, settings: SamplingSettings, opti
     say(f"tokens are read by {reading.kind}, {plain.per_request} texts a request")
     if reading.kind == LOGPROBS:
         say("log-probabilities are asked for to learn the tokens: some servers decode otherwise when they are")
+    together = options.together and len(prompts) > 1
+    asked = [(f"{len(prompts)} prompts together", None)] if together else [(named(one), one) for one in prompts]
     controls = 0 if options.no_controls else 2
-    plan = plan_of(options, (len(prompts) + controls) * len(Black.names))
-    names = {}
+    plan = plan_of(options, (len(asked) + controls) * len(Black.names))
+    row = partial(_row, settings=settings, decode=partial(_decoded, reading, plain))
 
-    def decode(found: Sequence[int]) -> str:
-        names.update(reading.names())
-        return "".join(names.get(one, f"[{one}]") for one in found)
+    def check(batches: Sequence[Batch]) -> str:
+        return checked_arms(batches, plain, audited)
 
-    def row(arms, mode: str, prompt, control: str = "", texts: int = options.texts) -> Measured:
-        def told(line: str) -> None:
-            say(f"{mode}, {named(prompt)[:30]!r}: {line}")
-
-        def check(batches: Sequence[Batch]) -> str:
-            return "" if control else checked_arms(batches, plain, audited)
-
-        return measure(
-            arms,
-            Black(),
-            prompt,
-            settings,
-            replace(plan, texts=texts, wanted_tv=None if control else plan.wanted_tv),
-            mode=mode,
-            prompt=named(prompt),
-            control=control,
-            told=told,
-            check=check,
-            decode=decode,
+    rows = []
+    for name, prompt in asked:
+        arms = [AllPrompts(one, prompts) if together else one for one in (plain, audited)]
+        instrument = Together() if together else Black()
+        rows.append(
+            row(arms, instrument, prompt, plan, mode="speculative", name=name, check=_unchecked if together else check)
         )
-
-    rows = [row([plain, audited], "speculative", prompt) for prompt in prompts]
     if controls:
-        half = max(options.texts // 2, 1)
-        rows.append(row([plain, plain], "plain against itself", prompts[0], "null", half))
-        rows.append(row([plain, Spoilt(plain)], "spoilt texts", prompts[0], "lossy", half))
-    where = audited.http.url
-    return [replace(one, system=f"{audited.model} at {where}") for one in rows]
+        half = replace(plan, texts=max(options.texts // 2, 1), wanted_tv=None)
+        name, first = named(prompts[0]), prompts[0]
+        rows.append(row([plain, plain], Black(), first, half, mode="plain against itself", name=name, control="null"))
+        spoilt = [plain, Spoilt(plain)]
+        rows.append(row(spoilt, Black(), first, half, mode="spoilt texts", name=name, control="lossy"))
+    return [replace(one, system=f"{audited.model} at {audited.http.url}") for one in rows]
+
+
+def _unchecked(batches: Sequence[Batch]) -> str:
+    """Texts of many prompts are not compared with those of the request before."""
+    return ""
+
+
+def _row(arms, instrument, prompt, plan, *, settings, decode, mode, name, control="", check=_unchecked):
+    def told(line: str) -> None:
+        say(f"{mode}, {name[:30]!r}: {line}")
+
+    return measure(
+        arms,
+        instrument,
+        prompt,
+        settings,
+        plan,
+        mode=mode,
+        prompt=name,
+        control=control,
+        told=told,
+        check=check,
+        decode=decode,
+    )
+
+
+def _decoded(reading: Reading, plain: OpenAIServer, found: Sequence[int]) -> str:
+    """Token ids as a text: by names of ours, by the server's own route, or as numbers."""
+    ours, told = reading.names(), plain.detokenized(found)
+    return "".join(ours.get(one, f"[{one}]") for one in found) if told is None else told
 
 
 def checked_arms(batches: Sequence[Batch], plain: OpenAIServer, audited: OpenAIServer) -> str:

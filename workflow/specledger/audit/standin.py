@@ -57,7 +57,7 @@ class TinyModel:
         return [0, 0, *(one if 0 <= one < size else 0 for one in known)]
 
     def text(self, ids: Sequence[int]) -> str:
-        return "".join(LETTERS[one] for one in ids if one != ENDED and one != self.end)
+        return "".join(LETTERS[one] for one in ids if one not in (ENDED, self.end) and one < len(LETTERS))
 
 
 class TinyDecoder:

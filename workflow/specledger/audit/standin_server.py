@@ -134,6 +134,8 @@ class _Handler(BaseHTTPRequestHandler):
             return self._send(429, {"error": {"message": "too many requests"}}, Retry_After="0.05")
         if server.hangs is not None and number > server.hangs:
             time.sleep(server.hang_s)
+        if self.path == "/detokenize":
+            return self._send(200, {"prompt": server.decoder.model.text(asked["tokens"])})
         if self.path not in ("/v1/completions", "/v1/chat/completions"):
             return self._send(404, {"error": {"message": f"no route {self.path}"}})
         if asked.get("model") != MODEL_NAME:

@@ -105,7 +105,10 @@ def _near_enough(row: Measured) -> tuple[str, str]:
     """Kept, unless a nearer distance was wanted than the sample can see."""
     near = next((one.detectable_tv_any for one in row.first if one.test == NEAREST), None)
     if row.wanted_tv is None or (near is not None and near <= row.wanted_tv):
-        return KEPT, "no test departs" if near is None else f"nearer than TV {near:.2g} in the first two tokens"
+        return (
+            KEPT,
+            "no test departs" if near is None else f"nearer than TV {near:.2g} in the first two tokens (power .9)",
+        )
     if near is None:
         return UNDECIDED, "the first two tokens have too few cells for a distance"
     wanted = int(np.ceil(row.n * (near / row.wanted_tv) ** 2))

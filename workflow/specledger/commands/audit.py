@@ -86,6 +86,9 @@ def parser() -> Parser:
     add("--texts", type=whole_number, default=3000, help="at most, of each prompt and arm (default 3000)")
     add("--level", type=float, default=0.01, help="chance of a false alarm in the whole run (default .01)")
     add("--tv", type=float, help="done when so small a distance would be seen, undecided if it never is")
+    add(
+        "--together", action="store_true", help="one row over all prompts, which share --texts: many prompts, few texts"
+    )
     add("--greedy", action="store_true", help="compare texts of temperature 0, prompt by prompt, instead")
     add("--allowed-rate", type=float, default=0.0, help="of greedy texts that may part by more than rounding")
     add("--margin", type=float, default=0.25, help="nats between two tokens that count as rounding (default .25)")
@@ -179,6 +182,10 @@ def _as_option(path: Path, key: str, action: argparse.Action, given):
     values = given if many and isinstance(given, list) and not _numbers(given) else [given]
     read = []
     for one in values:
+        if isinstance(one, bool) or one is None:
+            raise UserError(
+                f"--config {path}: {key} reads as {one}; write a text in quotes, and leave out what is unset"
+            )
         text = (
             json.dumps(one) if isinstance(one, dict) else ",".join(map(str, one)) if isinstance(one, list) else str(one)
         )
@@ -190,7 +197,7 @@ def _as_option(path: Path, key: str, action: argparse.Action, given):
 
 
 def _numbers(values: list) -> bool:
-    return bool(values) and all(isinstance(one, int) for one in values)
+    return bool(values) and all(type(one) is int for one in values)
 
 
 def command_of(arguments: list[str]) -> str:

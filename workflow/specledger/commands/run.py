@@ -36,8 +36,6 @@ STAGES = (
 COMPUTING = frozenset(
     {"train", "train-head", "trees", "checks", "acceptance", "sequences", "controls", "sweep"}
 )  # these take a GPU
-
-
 AUDIT = "audit"
 
 
@@ -63,7 +61,13 @@ def main(arguments: list[str]) -> int:
     """Exit code 0, or 1 after one line on the terminal and the whole traceback in the log."""
     if arguments[:1] == [AUDIT]:  # for anyone, with options and exit codes of its own
         return importlib.import_module(entry_of(AUDIT)).main(arguments[1:])
-    options = parse(arguments)
+    try:
+        options = parse(arguments)
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("specledger"):
+            raise
+        print(f"specledger: {error.name} is missing; the study wants pip install 'specledger[study]'", file=sys.stderr)
+        return 1
     log = Log(options.log)
     try:
         device = json.loads(options.settings)["device"] if options.stage in COMPUTING else "cpu"

@@ -180,6 +180,17 @@ class OpenAIServer:
             return None if found is None else [reading.number(one) for one in found]
         return reading.encode(text_of(choice))
 
+    def detokenized(self, ids: Sequence[int]) -> str | None:
+        """The text of token ids where the server has a route for it, as vLLM and llama.cpp do; else None."""
+        if self.reading.kind != IDS:
+            return None
+        try:
+            value = self.http.ask("/detokenize", {"model": self.model, "tokens": list(ids)}, root=True)
+        except UserError:
+            return None
+        found = value.get("prompt", value.get("content")) if isinstance(value, dict) else None
+        return found if isinstance(found, str) else None
+
     # ---- many requests
 
     def sample(self, prompt_ids: Sequence[int] | str, count: int, settings: SamplingSettings) -> Batch:

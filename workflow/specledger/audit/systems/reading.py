@@ -9,6 +9,7 @@ from pathlib import Path
 from specledger.foundation.errors import UserError
 
 IDS, LOGPROBS, TOKENIZER, CHARACTERS = "token ids", "logprobs", "tokenizer", "characters"
+MARK = "\x00"  # begins a name that holds the token's id
 
 
 @dataclass
@@ -26,7 +27,12 @@ class Reading:
 
     def names(self) -> dict[int, str]:
         """What each id stands for, where the ids are ours."""
-        return {number: str(token) for token, number in self.numbers.items()}
+        return {number: _shown(token) for token, number in self.numbers.items()}
+
+
+def _shown(token) -> str:
+    """A token without the id that `_token_name` puts before it."""
+    return str(token).partition(" ")[2] if str(token).startswith(MARK) else str(token)
 
 
 def text_of(choice: dict) -> str:
@@ -48,7 +54,7 @@ def token_names(choice: dict) -> list | None:
 
 def _token_name(one: dict):
     if one.get("id") is not None:
-        return f"#{one['id']} {one.get('token', '')}"
+        return f"{MARK}{one['id']} {one.get('token', '')}"
     return one.get("token")
 
 
