@@ -34,7 +34,11 @@ include: "workflow/rules/targets.smk"
 rule all:
     default_target: True
     input:
-        rules.audit_table.output if AUDIT else (REPORT / "index.html", REPORT / "report.pdf"),
+        rules.audit_table.output if AUDIT else rules.page.output,
+        [] if AUDIT else rules.paper.output,
+        [] if AUDIT else rules.tables.output,
+        [] if AUDIT else rules.figures.output,
+        [] if AUDIT else CERTIFICATES,
 
 
 onstart:

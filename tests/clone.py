@@ -39,6 +39,7 @@ TINY = {
     "sequences": {"texts": 20, "samplings": [{"temperature": 1.0, "top_k": None, "top_p": None}]},
     "controls": {"draws": 2000, "texts": 5, "repeats": 5, "repeat_draws": 1000},
     "sweep": {
+        "engines": ["recompute", "cached"],  # what compiling takes is tried by `make test-all`
         "gammas": {
             **{name: [] for name in HEAD_DRAFTERS},
             "draft": [1, 2],

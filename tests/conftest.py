@@ -27,9 +27,19 @@ def ctrl_c():
     signal.signal(signal.SIGINT, before)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
+def planned_study(tmp_path_factory):
+    """A finished study of which Snakemake makes plans; a file that edits it takes a `copy`."""
+    from planning import Planned
+
+    made = Planned.in_folder(tmp_path_factory.mktemp("planned"))
+    made.finish()
+    return made
+
+
+@pytest.fixture(scope="session")
 def browser():
-    """Chromium, started once a file; a test that wants it is skipped where it, or playwright, lacks."""
+    """Chromium, started once; a test that wants it is skipped where it, or playwright, lacks."""
     from browsing import CHROMIUM, driver
 
     with driver().sync_playwright() as running:
@@ -49,5 +59,5 @@ def pytest_xdist_make_scheduler(config, log):
 
 def pytest_collection_modifyitems(items):
     """The files that take longest, a whole study and a study three times, go first: each in a worker of its own."""
-    first = {"test_workflow.py": 0, "test_cluster.py": 1}
+    first = {"test_workflow.py": 0, "test_cluster.py": 1, "test_reruns.py": 2}
     items.sort(key=lambda item: first.get(item.path.name, len(first)))

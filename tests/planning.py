@@ -5,6 +5,7 @@ Snakemake's `touch` executor writes the same record as a real run does: paramete
 
 import json
 import os
+import shutil
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -38,6 +39,22 @@ def environment(**changes):
             os.environ.pop(name) if value is None else os.environ.update({name: value})
 
 
+def plan(snakefile: Path, folder: Path, config: Path, *, cores: int = 2, executor: str = "dryrun", **asked):
+    """Snakemake's graph of jobs for a configuration, in this process, after it was carried out by `executor`."""
+    with SnakemakeApi(OutputSettings(quiet={Quietness.ALL})) as api:
+        workflow = api.workflow(
+            resource_settings=ResourceSettings(cores=cores),
+            config_settings=ConfigSettings(configfiles=[config]),
+            storage_settings=StorageSettings(),
+            workflow_settings=WorkflowSettings(),
+            snakefile=snakefile,
+            workdir=folder,
+        )
+        planned = workflow.dag(dag_settings=DAGSettings(max_checksum_file_size=10**9, **asked))
+        planned.execute_workflow(executor=executor)
+        return workflow._workflow.dag
+
+
 class Planned:
     """A checkout with a configuration, a text, and what Snakemake would do there."""
 
@@ -55,6 +72,12 @@ class Planned:
         made.written("tiny.yaml")
         return made
 
+    def copy(self, folder: Path) -> "Planned":
+        """The same once more, with the times of its files and Snakemake's record of them."""
+        shutil.copytree(self.checkout, folder / "a clone")
+        shutil.copy2(self.corpus, folder)
+        return type(self)(folder / "a clone", folder / self.corpus.name)
+
     def written(self, name: str, changes: dict | None = None) -> Path:
         """A configuration in which every head and every tree has a part, with `changes` laid over it."""
         return write_config(self.checkout / name, changes, PLANNED)
@@ -66,29 +89,19 @@ class Planned:
         here = Path.cwd()
         package, fingerprint.PACKAGE = fingerprint.PACKAGE, self.checkout / "workflow" / "specledger"
         try:
-            with (
-                environment(SPECLEDGER_CORPUS=str(corpus or self.corpus)),
-                SnakemakeApi(OutputSettings(quiet={Quietness.ALL})) as api,
-            ):
-                workflow = api.workflow(
-                    resource_settings=ResourceSettings(cores=cores),
-                    config_settings=ConfigSettings(configfiles=[config or self.config]),
-                    storage_settings=StorageSettings(),
-                    workflow_settings=WorkflowSettings(),
-                    snakefile=self.checkout / "Snakefile",
-                    workdir=self.checkout,
+            asked = {"targets": set(targets), "forcerun": set(forced), "forceall": forceall}
+            with environment(SPECLEDGER_CORPUS=str(corpus or self.corpus)):
+                dag = plan(
+                    self.checkout / "Snakefile",
+                    self.checkout,
+                    config or self.config,
+                    cores=cores,
+                    executor=executor,
+                    **asked,
                 )
-                asked = DAGSettings(
-                    targets=set(targets),
-                    forcerun=set(forced),
-                    forceall=forceall,
-                    max_checksum_file_size=10**9,
-                )
-                workflow.dag(dag_settings=asked).execute_workflow(executor=executor)
-                dag = workflow._workflow.dag
-                self.benchmarks = [job.benchmark for job in dag.jobs]
-                self.params = {_name(job)[:2]: job.params for job in dag.jobs if job.output}
-                return {_name(job): list(map(Path, job.output)) for job in dag.jobs if dag.needrun(job) and job.output}
+            self.benchmarks = [job.benchmark for job in dag.jobs]
+            self.params = {_name(job)[:2]: job.params for job in dag.jobs if job.output}
+            return {_name(job): list(map(Path, job.output)) for job in dag.jobs if dag.needrun(job) and job.output}
         finally:
             os.chdir(here)
             fingerprint.PACKAGE = package

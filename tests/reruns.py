@@ -74,6 +74,7 @@ EDITS = {
     "sampling.temperature": 0.9,
     "sampling.top_k": 20,
     "sampling.top_p": 0.9,
+    "sampling.min_p": 0.05,
     "checks.prefix_short": 50,
     "checks.prefix_long": 63,
     "checks.greedy_prompt": 7,

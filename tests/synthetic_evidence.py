@@ -125,7 +125,7 @@ def _sequences(seed: int, rng: np.random.Generator) -> list[dict]:
             for temperature, top_k, top_p in SAMPLINGS:
                 keys = {"seed": seed, "engine": engine, "context_rule": rule, "drafter": drafter}
                 keys |= {"gamma": 1 if drafter == "mtp" else 2, "temperature": temperature, "top_k": top_k}
-                keys |= {"top_p": top_p, "texts": 5000, "tokens": 4}
+                keys |= {"top_p": top_p, "min_p": None, "texts": 5000, "tokens": 4}
                 for test, df in (("2-gram", 160), ("3-gram", 420), ("acceptance", None), ("accounting", None)):
                     # The quantile of one uniform is the statistic, so that it and its p-value belong together.
                     p_value = 1.0 if test == "accounting" else float(rng.uniform(0.01, 1))

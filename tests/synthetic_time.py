@@ -43,12 +43,10 @@ class Truth:
 
     def parts(self, drafter: str, proposals: int, gamma: int = 0) -> dict[str, float]:
         """Seconds of one round by part; plain decoding is drafter none with no proposal."""
-        spent = self.spent(proposals, gamma)
-        length = gamma if self.static and proposals else proposals
-        draft = 0.0 if drafter == "none" else self.propose(drafter, length)
-        verified = gamma if self.static else proposals
+        spent = self.spent(proposals)
+        draft = 0.0 if drafter == "none" else self.propose(drafter, proposals)
         return {
-            "draft": 0.9 * draft, "catch_up": 0.1 * draft, "verify": self.forward(verified + 1),
+            "draft": 0.9 * draft, "catch_up": 0.1 * draft, "verify": self.forward(proposals + 1),
             "accept": 0.7 * spent, "sync": 0.1 * spent, "other": 0.2 * spent,
         }  # fmt: skip
 
@@ -170,7 +168,7 @@ def forward_rows(seed: int, factor: float = 1.0, *, heads: bool = False) -> list
         timed(engine, "round", "none", 0, 1, truth.forward(1) + truth.plain_overhead)
         for _, drafter, gamma in (one for one in methods(heads=heads) if one[0] == engine and one[1] != "none"):
             timed(engine, "propose", drafter, gamma, 1, truth.propose(drafter, gamma))
-            whole = truth.propose(drafter, gamma) + truth.forward(gamma + 1) + truth.spent(gamma, gamma)
+            whole = truth.propose(drafter, gamma) + truth.forward(gamma + 1) + truth.spent(gamma)
             timed(engine, "round", drafter, gamma, gamma + 1, whole)
     return rows
 

@@ -66,7 +66,7 @@ def test_the_histogram_holds_every_p_value():
 
 def sequence_rows(test: str, cells: list[tuple]) -> pd.DataFrame:
     keys = {"engine": "cached", "context_rule": "sliding", "drafter": "draft", "gamma": 2, "temperature": 1.0}
-    keys |= {"top_k": np.nan, "top_p": np.nan, "texts": 5000, "tokens": 4, "test": test}
+    keys |= {"top_k": np.nan, "top_p": np.nan, "min_p": np.nan, "texts": 5000, "tokens": 4, "test": test}
     names = ("statistic", "df", "p_value")
     return pd.DataFrame([keys | {"seed": n} | dict(zip(names, row, strict=True)) for n, row in enumerate(cells)])
 

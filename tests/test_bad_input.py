@@ -1,14 +1,17 @@
 """What can't be run ends before any training, in one line with the key, the value and what is allowed.
 
-Each case starts the real command line; the schema's every key is tried without it in test_config.py.
+One case of each kind starts the real command line, the others read the Snakefile in this process; the schema's every
+key is tried without it in test_config.py.
 """
 
 import os
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 from clone import ROOT, snakemake, write_config
+from planning import environment, plan
 from small import play
 
 TARGET_LR = {"training": {"target": {"learning_rate": "1e-5"}}}  # as YAML reads 1e-5
@@ -17,8 +20,11 @@ CASES = {
     "gamma above context": ({"sweep": {"gammas": {"ngram": [64]}}}, ["sweep.gammas.ngram[0]", "64", "from 1 to 63"]),
     "no seeds": ({"seeds": []}, ["seeds", "[]", "must not be empty"]),
     "duplicate seed": ({"seeds": [1, 2, 1]}, ["seeds[2]", "1", "once"]),
-    "negative temperature": ({"sampling": {"temperature": -0.5}}, ["sampling.temperature", "-0.5", "at least 0"]),
-    "unknown drafter": ({"sweep": {"gammas": {"medusa": [1]}}}, ["sweep.gammas.medusa", "draft, ngram, mtp"]),
+    "negative temperature": (
+        {"sampling": {"temperature": -0.5}},
+        ["sampling.temperature", "-0.5", "from 0.001 to 100"],
+    ),
+    "unknown drafter": ({"sweep": {"gammas": {"medusa": [1]}}}, ["sweep.gammas.medusa", "draft, draft_dynamic"]),
     "missing device": ({"device": "cuda:99"}, ["device", "cuda:99", "allowed: auto, cpu"]),
     "1e-5 is text": (TARGET_LR, ["training.target.learning_rate", "1e-5", "1.0e-5"]),
     "unknown drafter of trees": (
@@ -72,12 +78,36 @@ def the_line(done) -> str:
     return lines[0]
 
 
+def the_line_here(folder, *, corpus=None) -> str:
+    """The same line, from the Snakefile read in this process."""
+    here = Path.cwd()
+    try:
+        with environment(SPECLEDGER_CORPUS=str(corpus or folder / "my play.txt")), pytest.raises(SystemExit) as ended:
+            plan(ROOT / "Snakefile", folder / "a study", folder / "config.yaml")
+    finally:
+        os.chdir(here)
+    line = str(ended.value)
+    assert line.startswith("specledger: ") and "\n" not in line
+    return line
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_bad_config(case, folder):
     changes, words = CASES[case]
     write_config(folder / "config.yaml", changes)
     before = contents(folder)
+    line = the_line_here(folder)
+    for word in words:
+        assert word in line
+    assert contents(folder) == before
+
+
+def test_bad_config_on_the_command_line(folder):
+    changes, words = CASES["gamma 0"]
+    write_config(folder / "config.yaml", changes)
+    before = contents(folder)
     line = the_line(run(folder))
+    assert line == the_line_here(folder)
     for word in words:
         assert word in line
     assert contents(folder) == before
@@ -99,9 +129,10 @@ def test_bad_corpus(raw, words, folder):
         corpus.write_bytes(raw)
     write_config(folder / "config.yaml")
     before = contents(folder)
-    line = the_line(run(folder, corpus=corpus))
-    for word in ["bad play.txt", *words]:
-        assert word in line
+    # One of them on the command line too.
+    for line in (the_line_here(folder, corpus=corpus), *([] if raw else [the_line(run(folder, corpus=corpus))])):
+        for word in ["bad play.txt", *words]:
+            assert word in line
     assert contents(folder) == before
 
 
@@ -109,7 +140,7 @@ def test_corpus_with_another_sum(folder):
     corpus, asked = folder / "my play.txt", "0" * 64
     write_config(folder / "config.yaml", {"corpus": {"sha256": asked}})
     before = contents(folder)
-    line = the_line(run(folder))
+    line = the_line_here(folder)
     assert str(corpus) in line and asked in line and "corpus.sha256" in line
     assert contents(folder) == before
 
@@ -125,7 +156,7 @@ def without_root_rights() -> tuple[str, ...]:
     return command
 
 
-@pytest.mark.parametrize("closed", ["a study", "a study/results/tiny"])
+@pytest.mark.parametrize("closed", [pytest.param("a study", marks=pytest.mark.slow), "a study/results/tiny"])
 def test_unwritable_folder(closed, folder):
     before, command = contents(folder), without_root_rights()
     write_config(folder / "config.yaml")
@@ -139,6 +170,7 @@ def test_unwritable_folder(closed, folder):
     assert contents(folder).items() >= before.items()
 
 
+@pytest.mark.slow
 def test_broken_yaml(folder):
     (folder / "config.yaml").write_text("seeds: [1, 2\nstudy: x\n")
     done = run(folder)

@@ -15,7 +15,7 @@ from specledger.foundation.errors import UserError
 TEXT = play(3000).encode()
 SUM = hashlib.sha256(TEXT).hexdigest()
 SETTINGS = {"validation_fraction": 0.1}
-SOURCE = {"offline_fallback": "pydoc", "prompt": "ROMEO:\n", "context": 16}
+SOURCE = {"offline_fallback": "pydoc", "prompt": "ROMEO:\n", "context": 16, "positions": 1, "order": 5}
 
 
 class Mirror(BaseHTTPRequestHandler):

@@ -105,7 +105,7 @@ def write_rule(results: Path, seed: int) -> None:
         "sweep/{}/agreement.csv": (AGREEMENT_COLUMNS, [seed, 1, "cached", "cached", "draft", 2, 100, "true", "", ""]),
         "sweep/{}/rounds.csv": (ROUND_COLUMNS, [seed, 1, "cached", "draft", 1, 1, 1, 1, 1, "0.8"]),
         "sequences/{}/sequences.csv": (
-            SEQUENCE_COLUMNS, [seed, "cached", "sliding", "draft", 2, 1.0, "", "", 5000, 4, "2-gram", 3.0, 4, 0.56],
+            SEQUENCE_COLUMNS, [seed, "cached", "sliding", "draft", 2, 1.0, "", "", "", 5000, 4, "2-gram", 3.0, 4, 0.56],
         ),
         "controls/{}/controls.csv": (
             CONTROL_COLUMNS,

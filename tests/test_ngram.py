@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small import play
-from specledger.corpus.text import Vocabulary
-from specledger.drafters.ngram import NGram, max_order
+from specledger.corpus.text import Vocabulary, max_order
+from specledger.drafters.ngram import NGram
 from specledger.foundation.errors import UserError
 
 

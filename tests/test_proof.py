@@ -3,6 +3,8 @@
 Seeds are fixed. Where a test demands that chance keeps within a bound, its odds under other seeds are stated.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -43,7 +45,7 @@ from specledger.experiments.wrong_decoders import wrong_decoders, wrong_states
 from specledger.experiments.wrong_rules import RoundRule, wrong_rules
 from specledger.sampling.distributions import Sampling, distribution
 from specledger.sampling.uniforms import Uniforms
-from specledger.sampling.verify import Verdict, acceptance_probability, verify
+from specledger.sampling.verify import acceptance_probability, verify
 from specledger.theory.speculation import expected_tokens_per_round
 from specledger.theory.trees import Tree
 
@@ -155,7 +157,7 @@ def test_the_oracle_refuses_what_is_no_step_function():
         honest = verify(p_NGV, q_NGV, tokens_NG, accept_NG, extra_N)
         rejected = honest.accept_len_N < tokens_NG.shape[1]
         token_N = np.where(rejected & (extra_N > 0.402) & (extra_N < 0.41), 3 - honest.token_N, honest.token_N)
-        return Verdict(accept_len_N=honest.accept_len_N, token_N=token_N, accept_probs_NG=honest.accept_probs_NG)
+        return replace(honest, token_N=token_N)
 
     def sliver_of_accepts(p_NGV, q_NGV, tokens_NG, accept_NG, extra_N):
         return verify(
@@ -167,7 +169,7 @@ def test_the_oracle_refuses_what_is_no_step_function():
         at = accept_NG[np.arange(len(accept_NG)), np.minimum(honest.accept_len_N, tokens_NG.shape[1] - 1)]
         wrong = (honest.accept_len_N < tokens_NG.shape[1]) & (at < 0.999)
         token_N = np.where(wrong, (honest.token_N + 1) % 4, honest.token_N)
-        return Verdict(accept_len_N=honest.accept_len_N, token_N=token_N, accept_probs_NG=honest.accept_probs_NG)
+        return replace(honest, token_N=token_N)
 
     def second_by_first(p_NGV, q_NGV, tokens_NG, accept_NG, extra_N):
         accept_NG = accept_NG.copy()

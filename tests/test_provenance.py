@@ -18,10 +18,8 @@ STEPS = {"training": {"draft": {"steps": 13}}}
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory):
-    made = Planned.in_folder(tmp_path_factory.mktemp("a study"))
-    made.finish()
-    return made
+def finished(planned_study, tmp_path_factory):
+    return planned_study.copy(tmp_path_factory.mktemp("a study"))
 
 
 @pytest.fixture

@@ -3,26 +3,42 @@
 import fnmatch
 import hashlib
 import os
+import re
 import shutil
 from collections import defaultdict
 
 import pytest
 import yaml
-from clone import HEAD_DRAFTERS, PLANNED, TREE_DRAFTERS
+from clone import HEAD_DRAFTERS, PLANNED, TREE_DRAFTERS, merged
 from planning import Planned
-from reruns import EDITS, FOLLOWS, KEYS, ONE_VALUE, OTHER, REPORT, STUDY, jobs_of, kinds, leaves, row_of
+from reruns import (
+    EDITS,
+    FOLLOWS,
+    HEADS,
+    KEYS,
+    MEASURED,
+    MODELS,
+    ONE_VALUE,
+    OTHER,
+    REPORT,
+    STUDY,
+    jobs_of,
+    kinds,
+    leaves,
+    row_of,
+    with_what_follows,
+)
 from small import play
 from specledger.commands.run import STAGES
-from specledger.foundation import fingerprint
+from specledger.foundation import fingerprint, stages
 from test_fingerprint import rewritten
 
 PACKAGE = "workflow/specledger"
 
 
 @pytest.fixture(scope="module")
-def study(tmp_path_factory):
-    made = Planned.in_folder(tmp_path_factory.mktemp("a study"))
-    made.finish()
+def study(planned_study, tmp_path_factory):
+    made = planned_study.copy(tmp_path_factory.mktemp("a study"))
     assert made.jobs() == {}
     return made
 
@@ -37,9 +53,7 @@ def edit(study):
         kept.append((path, path.read_bytes(), path.stat()))
         path.write_text(change(path.read_text(encoding="utf-8")), encoding="utf-8")
 
-    fingerprint._parsed.cache_clear()
     yield replace
-    fingerprint._parsed.cache_clear()
     for path, content, stat in kept:
         path.write_bytes(content)
         os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
@@ -68,14 +82,43 @@ def test_each_key_has_a_row_and_an_edit():
         assert kinds(cell) <= {"corpus", *FOLLOWS, *REPORT}, cell
 
 
-@pytest.mark.parametrize("key", [key for key in EDITS if key != "seeds"])
-def test_an_edit_of_a_key_runs_exactly_what_its_row_says(key, study):
+def edit_of(key: str, corpus=None) -> dict:
     value = EDITS[key]
     if key == "corpus.sha256":
-        value = hashlib.sha256(study.corpus.read_bytes()).hexdigest()
+        value = hashlib.sha256(corpus.read_bytes()).hexdigest() if corpus else "0" * 64
     for part in reversed(key.split(".")):
         value = {part: value}
-    assert set(study.jobs(config=changed(study, value))) == jobs_of(row_of(key), follows=REPORT)
+    return value
+
+
+def slices(config: dict) -> dict[str, str]:
+    """The settings of everything that a rule makes, as the rules ask for them."""
+    named = {"tables": "analysis", "page": "report", "paper": "report"}
+    found = {name: stages.stage_settings(config, "train", model=name, corpus_identity="sum") for name in MODELS}
+    found |= {name: stages.stage_settings(config, "head", model=name, corpus_identity="sum") for name in HEADS}
+    others = {"corpus", "ngram", *MEASURED, "tables", "figures", *REPORT}
+    return found | {
+        name: stages.stage_settings(config, named.get(name, name), corpus_identity="sum") for name in others
+    }
+
+
+@pytest.mark.parametrize("key", [key for key in EDITS if key not in ("seeds", "study")])  # those name other files
+def test_an_edit_of_a_key_changes_the_settings_that_its_row_names(key):
+    before, config = slices(merged(STUDY, PLANNED)), merged(merged(STUDY, PLANNED), edit_of(key))
+    differ = {name for name, settings in slices(config).items() if settings != before[name]}
+    assert with_what_follows(differ) == with_what_follows(kinds(row_of(key)) | set(REPORT))
+
+
+PLANNED_ANYWAY = ("study", "model.context", "training.draft.steps", "sampling.temperature", "sweep.gammas.eagle")
+
+
+@pytest.mark.parametrize(
+    "key",
+    [pytest.param(key, marks=() if key in PLANNED_ANYWAY else pytest.mark.slow) for key in EDITS if key != "seeds"],
+)
+def test_an_edit_of_a_key_runs_exactly_what_its_row_says(key, study):
+    config = changed(study, edit_of(key, study.corpus))
+    assert set(study.jobs(config=config)) == jobs_of(row_of(key), follows=REPORT)
 
 
 # --- other edits: one function for each row of the second table, which returns what Snakemake would run ---
@@ -274,7 +317,12 @@ def test_each_other_edit_has_a_function():
     assert len(OTHER) == len(ROWS) and len(KEYS) + len(OTHER) >= 25
 
 
-@pytest.mark.parametrize("row", ROWS)
+ROWS_ANYWAY = ("a comment, a docstring", "`touch`", "results copied into a clone", "a seed added", "one result deleted")
+
+
+@pytest.mark.parametrize(
+    "row", [pytest.param(row, marks=() if row in ROWS_ANYWAY else pytest.mark.slow) for row in ROWS]
+)
 def test_an_edit_runs_exactly_what_its_row_says(row, study, edit):
     (cell,) = [cell for name, cell in OTHER.items() if name.startswith(row)]
     find, named = ROWS[row]
@@ -293,21 +341,42 @@ def loads() -> dict[str, set[str]]:
     return found
 
 
+@pytest.mark.parametrize("row", [row for row in OTHER if row.startswith("logic of")])
+def test_logic_changes_the_fingerprints_that_its_row_names(row, study, edit, monkeypatch):
+    """What the plans of these rows rest on; every one is planned in `make test-all`."""
+    monkeypatch.setattr(fingerprint, "PACKAGE", study.checkout / PACKAGE)
+    named = {"train": "models", "train-head": "heads"}
+
+    def hashes() -> dict[str, str]:
+        return {stage: fingerprint.code_hash(stage) for stage in STAGES}
+
+    before = hashes()
+    for name in re.findall(r"[\w/]+\.py", row):
+        found = [path for path in (study.checkout / PACKAGE).rglob("*.py") if str(path).endswith(f"/{name}")]
+        assert len(found) == 1, name
+        edit(found[0], more)
+    differ = [stage for stage, value in hashes().items() if value != before[stage]]
+    cell = ", ".join(named.get(stage, stage) for stage in differ) or "nothing"
+    assert jobs_of(cell) == jobs_of(OTHER[row])
+
+
+@pytest.mark.slow
 def test_a_change_in_each_module_runs_the_stages_that_load_it(study):
     """Modules that the same stages load are changed together: a plan for each such set, not for each module."""
     together, reached = defaultdict(list), loads()
     for path in sorted((study.checkout / PACKAGE).rglob("*.py")):
         name = ".".join(path.relative_to(study.checkout / "workflow").with_suffix("").parts)
+        if path.parent.name == "drafters":  # of which a stage loads only what it needs: test_fingerprint.py
+            continue
         if path.name != "__init__.py" and name.removeprefix("specledger.") not in fingerprint.SPEAKING:
             together[frozenset(reached.get(name, ()))].append(path)
     assert sum(map(len, together.values())) > 90
-    for stages, paths in together.items():
-        fingerprint._parsed.cache_clear()
+    for loading, paths in together.items():
         kept = {path: path.read_bytes() for path in paths}
         for path in paths:
             path.write_text(more(path.read_text(encoding="utf-8")), encoding="utf-8")
         named = {"train": "models", "train-head": "heads"}
-        cell = ", ".join(named.get(stage, stage) for stage in sorted(stages)) or "nothing"
+        cell = ", ".join(named.get(stage, stage) for stage in sorted(loading)) or "nothing"
         found = set(study.jobs())
         for path, content in kept.items():
             path.write_bytes(content)

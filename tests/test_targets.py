@@ -4,7 +4,6 @@ import re
 
 import pytest
 from clone import ROOT
-from planning import Planned
 from reruns import FOLLOWS, HEADS, MODELS, jobs_of, with_what_follows
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -16,10 +15,13 @@ STAGES = {"models": [*MODELS, *HEADS, "ngram"], "ledger": ["tables"], "report": 
 
 
 @pytest.fixture(scope="module")
-def study(tmp_path_factory):
-    made = Planned.in_folder(tmp_path_factory.mktemp("a study"))
-    made.finish()
-    return made
+def study(planned_study, tmp_path_factory):
+    return planned_study.copy(tmp_path_factory.mktemp("a study"))
+
+
+ASKED = [
+    pytest.param(target, marks=() if target in ("sequences", "ledger") else pytest.mark.slow) for target in TARGETS
+]
 
 
 def before(kinds: set[str]) -> set[str]:
@@ -32,14 +34,14 @@ def test_the_table_has_every_stage():
     assert set(TARGETS) == set(names.split())
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", ASKED)
 def test_forcing_a_stage_runs_it_and_what_follows(target, study):
     own = STAGES.get(target, [target])
     assert set(study.jobs(targets={target}, forced=TARGETS[target])) >= jobs_of(", ".join(own), closed=False)
     assert set(study.jobs(forced=TARGETS[target])) == jobs_of(", ".join(own))
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", ASKED)
 def test_a_stage_by_name_stops_there(target, study):
     """All is to be done, under another name of the study: exactly the stage and what it needs."""
     config = study.written("new.yaml", {"study": "new"})

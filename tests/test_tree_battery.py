@@ -4,31 +4,37 @@ Seeds are fixed. Where a test demands that chance keeps within a bound, its odds
 """
 
 import itertools
+import os
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from small import drafters_of, model_drafter, sizes, tiny_llama
 from specledger.decoding.engines import engine
+from specledger.drafters.ngram import NGram
 from specledger.experiments import controls
+from specledger.experiments.block_law import deviation
 from specledger.experiments.cast import Cast
-from specledger.experiments.controls import Stage, Texts, decode_texts, decoder_rows, decoders, rule_rows
+from specledger.experiments.controls import Stage, Texts, decode_texts, decoder_rows, decoders, round_rules, rule_rows
 from specledger.experiments.one_round import (
     Place,
     Rows,
     acceptance_of_any,
     decide_rounds,
+    declared_rows,
+    judge_rounds,
     powers,
     round_law,
-    without_drawn,
 )
 from specledger.experiments.remembered import Remembered
 from specledger.experiments.sequences import ngram_test
 from specledger.experiments.wrong_branches import wrong_branches
 from specledger.experiments.wrong_siblings import leaving, right_rest, wrong_siblings
-from specledger.sampling.siblings import draw_siblings, rows_of
-from specledger.sampling.uniforms import Uniforms
+from specledger.sampling.distributions import Sampling, distribution
+from specledger.sampling.siblings import draw_siblings
+from specledger.sampling.uniforms import Uniforms, stream
 from specledger.sampling.verify import verify
 from specledger.theory.trees import Tree
 
@@ -93,9 +99,8 @@ def test_the_walk_of_the_battery_with_the_right_rest_is_the_rule():
     rng = np.random.default_rng(3)
     N, tree = 2000, Tree.of((-1, -1))
     p_NGV, q_NV = rng.dirichlet(np.ones(V), size=(N, 3)), rng.dirichlet(np.ones(V), size=N)
-    tokens_NG = np.array([draw_siblings(np.cumsum(q_V).tolist(), rng.random(2).tolist()) for q_V in q_NV])
-    q_NGV = np.stack([rows_of(tree, np.tile(q_NV[n], (2, 1)), tokens_NG[n]) for n in range(N)])
-    given = (p_NGV, q_NGV, tokens_NG, rng.random((N, 2)), rng.random(N))
+    drawn = draw_siblings(q_NV, rng.random((N, 2)))
+    given = (p_NGV, drawn.rows, drawn.tokens, rng.random((N, 2)), rng.random(N))
     expected, found = verify(*given, tree), leaving(right_rest)(*given)
     assert (found.last_N == expected.last_N).all() and (found.token_N == expected.token_N).all()
     assert set(expected.last_N) == {-1, 0, 1}
@@ -108,8 +113,7 @@ def test_acceptance_of_any_is_that_of_the_rule():
     rejected = 0.0
     for tokens in itertools.permutations(range(4), 3):
         weight, left = 1.0, p
-        for k, token in enumerate(tokens):
-            row = without_drawn(q, np.array([tokens[:k]], dtype=np.int64))[0]
+        for row, token in zip(declared_rows(q, np.array([tokens]))[0], tokens, strict=True):
             weight *= row[token] * max(0.0, 1 - left[token] / row[token])
             if weight == 0.0:
                 break
@@ -119,7 +123,54 @@ def test_acceptance_of_any_is_that_of_the_rule():
     assert acceptance_of_any(p, q, 3) == pytest.approx(1 - rejected, abs=1e-12)
     assert acceptance_of_any(p, q, 1) == pytest.approx(np.minimum(p, q).sum(), abs=1e-15)
     with pytest.raises(ValueError, match="q must have more than 1 symbols, got 1"):
-        without_drawn(np.array([1.0, 0.0]), np.array([[0]]))
+        declared_rows(np.array([1.0, 0.0]), np.array([[0, 1]]))
+
+
+def test_rows_that_are_declared_are_those_that_draw():
+    """To the bit: what an honest draft of the battery declares is what `draw_siblings` drew its siblings from."""
+    rng = np.random.default_rng(5)
+    for concentration in (1.0, 0.02):
+        q = rng.dirichlet(np.full(6, concentration)) + 1e-300
+        drawn = draw_siblings(np.tile(q, (50, 1)), rng.random((50, 3)))
+        assert (declared_rows(q, drawn.tokens) == drawn.rows).all()
+
+
+def sharp_place() -> Place:
+    """What follows is nearly certain, as in a text of "ab" again and again; target and draft differ in the rest."""
+    rng = np.random.default_rng(3)
+    target_V, target_VV, draft_V = (-40 - 5 * rng.random(shape) for shape in (V, (V, V), V))
+    target_V[2], draft_V[2], target_VV[:, 1] = 0, 0, 0
+    return Place(target_V=target_V, target_VV=target_VV, draft_V=draft_V)
+
+
+@pytest.mark.parametrize("rule", round_rules(np.eye(V)), ids=lambda rule: f"{rule.name}-{rule.siblings}")
+def test_the_battery_stands_rows_that_are_nearly_certain(rule):
+    """No rule of the battery is without a token to draw there, and of the right ones the law stays the target's."""
+    rows = Rows.of(rule, sharp_place())
+    law, acceptance = round_law(rule, rows)
+    rounds = decide_rounds(rule, rows, 500, Uniforms(9))
+    assert np.isfinite(law).all() and 0 <= acceptance <= 1 + 1e-12 and len(rounds.tokens_N2) == 500
+    found = judge_rounds(rounds, rows, stream(1), resamples=99)
+    assert all(finding.df == 0 or np.isfinite(finding.p_value) for finding in found)  # 0: one pool, and no test
+    if rule.name == "correct":
+        assert np.abs(law[:, :V] - rows.p_V[:, None] * rows.p_VV).max() < 1e-12
+
+
+def test_siblings_of_ngrams_on_the_text_keep_the_law():
+    """An n-gram of 5 drafts two siblings for one of 3 at T = 0.3, where q is most nearly certain: by the oracle."""
+    path = os.environ.get("SPECLEDGER_CORPUS")
+    if not path:
+        pytest.skip("SPECLEDGER_CORPUS names no text")
+    symbols, tokens_T = np.unique(np.frombuffer(Path(path).read_bytes(), dtype=np.uint8), return_inverse=True)
+    size, cold = len(symbols), Sampling(temperature=0.3)
+    target, draft = (NGram.count(tokens_T, vocabulary=size, order=order, discount=0.75) for order in (3, 5))
+    contexts = [tuple(map(int, tokens_T[start : start + 4])) for start in range(0, 400_000, 2000)]
+    row = lambda ngram, context: distribution(np.log(ngram.probabilities(context)), cold)  # noqa: E731
+    sharpest = sorted(contexts, key=lambda context: np.sort(row(draft, context))[-2])[:5]
+    for context in sharpest:
+        p_VV = np.stack([row(target, (*context, token)) for token in range(size)])
+        assert np.sort(row(draft, context))[-2] < 1e-12
+        assert deviation([row(target, context), p_VV], [row(draft, context)], Tree.of((-1, -1))) < 1e-12
 
 
 def test_the_battery_catches_what_its_power_says():

@@ -1,14 +1,16 @@
 """Trees of proposals: their shape, the best one of a size, the rule along them, and siblings."""
 
 import itertools
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from scipy import stats
-from specledger.sampling.distributions import draw
-from specledger.sampling.siblings import draw_siblings, likeliest_siblings, rows_of
+from specledger.sampling.distributions import Sampling, distribution, draw
+from specledger.sampling.siblings import draw_siblings, likeliest_siblings
 from specledger.sampling.typical import DELTA, EPSILON, typical
 from specledger.sampling.verify import residual, verify
 from specledger.theory.trees import ROOT, Tree, best_tree, expected_accepted
@@ -73,27 +75,27 @@ def rounds(tree: Tree, count: int, seed: int, V: int = 5):
     rng = np.random.default_rng(seed)
     p = rng.dirichlet(np.ones(V), size=(count, len(tree.parents) + 1))
     q, tokens = np.empty((count, len(tree.parents), V)), np.empty((count, len(tree.parents)), dtype=np.int64)
-    for n in range(count):
-        for node in range(-1, len(tree.parents)):
-            children = list(tree.children[node])
-            if children:
-                probs = rng.dirichlet(np.ones(V))
-                q[n, children] = probs
-                tokens[n, children] = draw_siblings(np.cumsum(probs).tolist(), rng.random(len(children)).tolist())
-        q[n] = rows_of(tree, q[n].copy(), tokens[n])
+    for node in range(-1, len(tree.parents)):
+        children = list(tree.children[node])
+        if children:
+            drawn = draw_siblings(rng.dirichlet(np.ones(V), size=count), rng.random((count, len(children))))
+            q[:, children], tokens[:, children] = drawn.rows, drawn.tokens
     return p, q, tokens, rng.random((count, len(tree.parents))), rng.random(count)
 
 
 @pytest.mark.parametrize("gamma", [1, 2, 5])
 def test_a_chain_is_a_tree_with_one_branch(gamma):
-    """The walk along a tree yields the same bits as the rule for chains."""
-    given_ = rounds(Tree.chain(gamma), 500, seed=gamma)
-    chain, walked = verify(*given_), verify(*given_, Tree.chain(gamma))
-    assert (chain.accept_len_N == walked.accept_len_N).all() and (chain.token_N == walked.token_N).all()
-    assert (walked.last_N == chain.accept_len_N - 1).all()
-    reached = np.isfinite(walked.accept_probs_NG)
-    assert (walked.accept_probs_NG[reached] == chain.accept_probs_NG[reached]).all()
-    assert (reached.sum(axis=1) == np.minimum(chain.accept_len_N + 1, gamma)).all()
+    """As algorithm 1 reads: the first rejection ends it. Chances are told of all, those behind a rejection too."""
+    p, q, tokens, u, extra = rounds(Tree.chain(gamma), 500, seed=gamma)
+    found = verify(p, q, tokens, u, extra)
+    p_x, q_x = (np.take_along_axis(rows, tokens[..., None], axis=2)[..., 0] for rows in (p[:, :-1], q))
+    assert (found.accept_probs_NG == np.minimum(1, p_x / q_x)).all()
+    for n in range(500):
+        lengths = np.flatnonzero(u[n] * q_x[n] >= p_x[n])
+        length = lengths[0] if lengths.size else gamma
+        weights = residual(p[n, length], q[n, length]) if lengths.size else p[n, gamma]
+        assert (found.accept_len_N[n], found.last_N[n]) == (length, length - 1)
+        assert found.token_N[n] == draw(weights, extra[n])
 
 
 def test_the_walk_is_recursive_rejection():
@@ -128,33 +130,62 @@ def test_one_round_is_judged_as_many_are():
 def test_siblings_are_drawn_without_replacement():
     """The order in which all of a small q come out follows Plackett and Luce; the odds of p < 1e-4 are 1e-4."""
     q, rng = np.array([0.5, 0.3, 0.2, 0.0]), np.random.default_rng(1)
+    drawn = draw_siblings(np.tile(q, (6000, 1)), rng.random((6000, 5)))
+    assert (drawn.there == [True, True, True, False, False]).all()
     orders = list(itertools.permutations(range(3)))
-    counts = dict.fromkeys(orders, 0)
-    for _ in range(6000):
-        tokens = draw_siblings(np.cumsum(q).tolist(), rng.random(5).tolist())
-        counts[tuple(tokens)] += 1
+    counts = [int((drawn.tokens[:, :3] == order).all(axis=1).sum()) for order in orders]
     expected = [q[a] * q[b] / (1 - q[a]) * 6000 for a, b, c in orders]
-    assert stats.chisquare(list(counts.values()), expected).pvalue > 1e-4
-    rows = rows_of(Tree.of((-1, -1, -1)), np.tile(q, (3, 1)), np.array(tokens))
-    assert rows.sum(axis=1) == pytest.approx(1.0) and rows.shape == (3, 4)
-    assert (rows[0] == q).all() and rows[1, tokens[0]] == 0 and rows[2, tokens[:2]].sum() == 0
-    first = [draw_siblings(np.cumsum(q).tolist(), [u])[0] for u in np.linspace(0, 0.999, 50)]
-    assert first == draw(np.broadcast_to(q, (50, 4)), np.linspace(0, 0.999, 50)).tolist()
+    assert sum(counts) == 6000 and stats.chisquare(counts, expected).pvalue > 1e-4
+    assert drawn.rows[:, :3].sum(axis=2) == pytest.approx(1.0) and not drawn.rows[:, 3:].any()
+    assert (drawn.rows[:, 0] == q).all()
+    uniforms = np.linspace(0, 0.999, 50)
+    first = draw_siblings(np.tile(q, (50, 1)), uniforms[:, None]).tokens[:, 0]
+    assert (first == draw(np.tile(q, (50, 1)), uniforms)).all()
 
 
 def test_likeliest_siblings():
-    assert likeliest_siblings(np.array([0.2, 0.5, 0.3, 0.0]), 4) == [1, 2, 0]
+    found = likeliest_siblings(np.array([0.2, 0.5, 0.3, 0.0]), 4)
+    assert found.tokens.tolist() == [1, 2, 0, 0] and found.there.tolist() == [True, True, True, False]
+    assert likeliest_siblings(np.array([0.25, 0.5, 0.25]), 2).tokens.tolist() == [1, 0]  # of equals the first
 
 
-def test_siblings_of_a_rounding_are_still_different():
-    """Masses far below the sums' precision: no token comes twice, none without weight, and none is made up."""
-    rng = np.random.default_rng(2)
-    for _ in range(2000):
-        q = rng.dirichlet(np.full(6, 0.02))
-        q[rng.random(6) < 0.3] = 0.0
-        if q.sum() > 0:
-            tokens = draw_siblings(np.cumsum(q / q.sum()).tolist(), [*rng.random(5), 1 - 2**-53])
-            assert len(set(tokens)) == len(tokens) <= (q > 0).sum() and (q[tokens] > 0).all()
+@st.composite
+def sharp_rows(draw, V: int = 5, rows: int = 1):
+    """Distributions whose symbols lie 0 to 60 nats below the likeliest, at temperatures from 0.05 up."""
+    gaps = draw(arrays(np.float64, (rows, V), elements=st.just(0.0) | st.floats(0, 60) | st.just(1e9)))
+    gaps[np.arange(rows), draw(arrays(np.int64, rows, elements=st.integers(0, V - 1)))] = 0.0
+    return distribution(-gaps, Sampling(temperature=draw(st.sampled_from([0.05, 0.3, 1.0, 2.0]))))
+
+
+LARGEST_UNIFORM = 1 - 2**-53
+UNIFORMS = st.floats(0, LARGEST_UNIFORM) | st.sampled_from([0.0, 5e-324, 0.5, LARGEST_UNIFORM])
+
+
+@given(sharp_rows(), arrays(np.float64, 5, elements=UNIFORMS))
+def test_each_sibling_is_drawn_from_the_row_that_is_declared(q, uniforms):
+    """Whatever the gaps: the row is q without the earlier ones, to the last digits of its smallest numbers."""
+    drawn = draw_siblings(q[0], uniforms)
+    left = [Fraction(float(weight)) for weight in q[0]]
+    for k in range(5):
+        assert drawn.there[k] == any(left)
+        if not drawn.there[k]:
+            assert drawn.tokens[k] == 0 and not drawn.rows[k].any()
+            continue
+        exact = np.array([float(weight / sum(left)) for weight in left])
+        np.testing.assert_allclose(drawn.rows[k], exact, rtol=1e-13, atol=1e-320)
+        assert drawn.tokens[k] == draw(drawn.rows[k], uniforms[k])
+        assert left[drawn.tokens[k]] > 0
+        left[drawn.tokens[k]] = Fraction(0)
+
+
+def test_a_nearly_certain_first_sibling_leaves_the_second_its_digits():
+    """1 - q(drawn) would be off by a tenth. On a grid of 10,000 uniforms each count is within one of its share."""
+    q = np.array([1 - 5e-16, 3e-16, 1.5e-16, 5e-17])
+    grid = (np.arange(10_000) + 0.5) / 10_000
+    drawn = draw_siblings(np.tile(q, (10_000, 1)), np.stack([np.zeros(10_000), grid], axis=1))
+    assert (drawn.tokens[:, 0] == 0).all()
+    np.testing.assert_allclose(drawn.rows[:, 1], np.tile([0, 0.6, 0.3, 0.1], (10_000, 1)), rtol=1e-14)
+    assert np.abs(np.bincount(drawn.tokens[:, 1], minlength=4) - [0, 6000, 3000, 1000]).max() <= 1
 
 
 def test_typical_acceptance_by_hand():

@@ -3,18 +3,24 @@
 Shapes: S = V^G draft sequences, G proposals, V vocabulary.
 """
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from scipy import stats
+from specledger.experiments import block_law
 from specledger.experiments.block_law import LARGEST_UNIFORM, acceptance_law, deviation, steps, token_law
-from specledger.sampling import verify as rule
-from specledger.sampling.distributions import GREEDY, distribution, draw
+from specledger.experiments.wrong_rules import deciding
+from specledger.sampling.distributions import GREEDY, Sampling, distribution, draw
+from specledger.sampling.siblings import draw_siblings
 from specledger.sampling.verify import acceptance_probability, residual, verify
 from specledger.theory.trees import Tree
 
 EXACT = 1e-12
+UNIFORMS = st.floats(0, LARGEST_UNIFORM) | st.sampled_from([0.0, 5e-324, 0.5, LARGEST_UNIFORM])
 
 
 @st.composite
@@ -65,15 +71,7 @@ def accept_with_square_root(p, q, tokens, accept, extra):
 
 
 def with_residual(other):
-    def broken(p, q, tokens, accept, extra):
-        honest = rule.residual
-        rule.residual = other
-        try:
-            return verify(p, q, tokens, accept, extra)
-        finally:
-            rule.residual = honest
-
-    return broken
+    return deciding(weights=lambda p, q, rows, lengths: other(p[rows, lengths], q[rows, lengths]))
 
 
 def bonus_of_the_row_before(p, q, tokens, accept, extra):
@@ -87,7 +85,7 @@ def bonus_of_the_row_before(p, q, tokens, accept, extra):
     [
         accept_all,
         accept_with_square_root,
-        with_residual(lambda p, q: p),
+        with_residual(lambda p, q: p.copy()),
         with_residual(lambda p, q: np.abs(p - q)),
         with_residual(lambda p, q: np.exp(np.maximum(p - q, 0))),
         bonus_of_the_row_before,
@@ -165,6 +163,88 @@ def test_equal_rows_always_accept():
     assert np.array_equal(verdict.token_N, draw(p[:, -1], extra))
 
 
+GAPS = arrays(np.float64, (2, 5), elements=st.just(0.0) | st.floats(0, 60) | st.just(1e9))
+
+
+def exactly(gaps, temperature) -> list[list[Fraction]]:
+    """The rows as they are, in fractions, each scaled to 1 without a rounding."""
+    rows = distribution(gaps.min(axis=1, keepdims=True) - gaps, Sampling(temperature=temperature))
+    found = [[Fraction(float(weight)) for weight in row] for row in rows]
+    return [[weight / sum(row) for weight in row] for row in found]
+
+
+@settings(max_examples=300)
+@given(GAPS, st.sampled_from([0.05, 0.3, 1.0, 3.0]))
+def test_the_residual_keeps_its_digits_where_rows_are_nearly_certain(gaps, temperature):
+    """Against exact fractions. What is lost is a rounding of what the rows differ by, not one of 1."""
+    (p, q), near = exactly(gaps, temperature), 1e-14
+    found = residual(*(np.array([float(weight) for weight in row]) for row in (p, q)))
+    exact = [max(Fraction(0), a - b) for a, b in zip(p, q, strict=True)]
+    spread = sum(max(a, b) for a, b in zip(p, q, strict=True)) - max(max(p), max(q))  # without the likeliest
+    if p.index(max(p)) == q.index(max(q)):
+        assert max(abs(float(a) - b) for a, b in zip(exact, found, strict=True)) <= near * float(spread) + 1e-320
+    if sum(exact) > near * spread:
+        assert found.any()
+
+
+@settings(max_examples=300)
+@given(GAPS, st.sampled_from([0.05, 0.3, 1.0, 3.0]), UNIFORMS, UNIFORMS, UNIFORMS)
+def test_a_rejection_always_has_a_token_to_go_to(gaps, temperature, drawn_by, decided_by, extra):
+    """Two siblings of rows that may be nearly certain and alike: no division by 0, no token that p can't yield."""
+    p, q = distribution(gaps.min(axis=1, keepdims=True) - gaps, Sampling(temperature=temperature))
+    drawn = draw_siblings(q, np.array([drawn_by, extra]))
+    G = int(drawn.there.sum())
+    given_ = (np.stack([p] * (G + 1)), drawn.rows[:G], drawn.tokens[:G], np.array([decided_by, decided_by])[:G])
+    with np.errstate(invalid="raise", divide="raise"):
+        found = verify(*(array[None] for array in given_), np.array([extra]), Tree.of((-1,) * G))
+    assert p[found.token_N[0]] > 0
+    if found.last_N[0] >= 0:
+        assert p[drawn.tokens[found.last_N[0]]] > 0
+
+
+def test_nearly_certain_rows_by_hand():
+    """p = (1 - 3e-20, 2e-20, 1e-20), q = (1 - 3e-20, 1e-20, 2e-20): both begin with 1, and what is left is symbol 1."""
+    p, q = np.array([1.0, 2e-20, 1e-20]), np.array([1.0, 1e-20, 2e-20])
+    assert residual(p, q) == pytest.approx([0, 1e-20, 0], rel=1e-14, abs=0)
+    assert residual(p, np.array([1.0, 0, 4e-20])) == pytest.approx([1e-20, 2e-20, 0], rel=1e-14, abs=0)
+    tokens, rows = np.array([[2]]), (np.array([[p, p]]), np.array([[q]]))
+    rejected = verify(*rows, tokens, np.array([[0.5]]), np.array([0.9]))
+    assert (rejected.accept_len_N[0], rejected.token_N[0]) == (0, 1)
+    # 1 rounds down by chance: p says less than q of symbol 0, and it is accepted all the same.
+    lower = np.array([1 - 2**-53, 2e-20, 1e-20])
+    accepted = verify(np.array([[lower, lower]]), np.array([[[1.0, 2e-20, 1e-20]]]), np.array([[0]]),
+                      np.array([[LARGEST_UNIFORM]]), np.array([0.5]))  # fmt: skip
+    assert accepted.accept_len_N[0] == 1
+
+
+def test_vocabularies_that_differ_are_refused():
+    p, q, tokens, accept, extra = batch(np.random.default_rng(4))
+    with pytest.raises(ValueError, match="target_probs and draft_probs must be of one vocabulary, got 5 and 4 symbols"):
+        verify(p, q[..., :4], tokens, accept, extra)
+
+
+def test_the_oracle_sees_siblings_that_are_not_drawn_from_what_is_declared(monkeypatch):
+    """Drawn from the running sums of q, as is quicker: all is well where q is spread, and not where it is sharp."""
+    spread, sharp = np.array([0.5, 0.3, 0.15, 0.05]), np.array([1 - 5e-16, 3e-16, 1.5e-16, 5e-17])
+
+    def from_sums(probs, uniforms):
+        honest = draw_siblings(probs, uniforms)
+        if uniforms.shape[-1] == 1:
+            return honest
+        gone_NV = np.arange(4) == honest.tokens[:, :1]
+        sums_NV = np.cumsum(probs, axis=1)
+        masses_NV = np.where(gone_NV, 0.0, np.diff(sums_NV, axis=1, prepend=0.0))
+        second_N = draw(masses_NV, uniforms[:, 1])
+        return honest._replace(tokens=np.stack([honest.tokens[:, 0], second_N], axis=1))
+
+    tree, p = Tree.of((-1, -1)), [np.full(4, 0.25), np.full((4, 4), 0.25)]
+    for q in (spread, sharp):
+        assert deviation(p, [q], tree) < EXACT
+    monkeypatch.setattr(block_law, "draw_siblings", from_sums)
+    assert deviation(p, [spread], tree) < EXACT
+    assert deviation(p, [sharp], tree) > 1e-3
+
+
 def test_disjoint_rows_never_accept():
     p, q = np.array([[[0.5, 0.5, 0, 0]] * 2]), np.array([[[0, 0, 0.5, 0.5]]])
     verdict = verify(p, q, np.array([[2]]), np.array([[0.0]]), np.array([0.6]))
@@ -229,5 +309,5 @@ def test_rows_that_are_no_distributions(arguments, words):
 def test_a_proposal_that_its_draft_cannot_draw():
     p, q, tokens, accept, extra = batch(np.random.default_rng(10), N=3, G=2, V=3)
     q[1, 1], tokens[1, 1] = [0.5, 0.0, 0.5], 1
-    with pytest.raises(ValueError, match=r"draft_probs row \(1, 1\) gives its own proposal 1 no probability"):
+    with pytest.raises(ValueError, match=r"draft_probs row \(1, 1\) gives its own draft token 1 no probability"):
         verify(p, q, tokens, accept, extra)

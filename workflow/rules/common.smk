@@ -7,8 +7,8 @@ import sys
 import yaml
 
 from specledger.analysis.adoption import settle
-from specledger.corpus.source import from_file, sha256
-from specledger.corpus.text import check_usable, decode_utf8
+from specledger.corpus import source
+from specledger.corpus.text import check_fits, check_usable, decode_utf8
 from specledger.foundation import config as configuration
 from specledger.foundation import drafters, duration, ending, stages, view
 from specledger.foundation.devices import resolve
@@ -32,27 +32,26 @@ ELSEWHERE = workflow.remote_exec or (
 
 def prepared():
     """The corpus file (or None), its sum, and whether a GPU is used; UserError before any job starts."""
+    if set("{}") & set(str(workflow.basedir)):
+        raise UserError(f"{workflow.basedir}: Snakemake reads braces as names to fill in; move the clone below another")
+    for path in workflow.configfiles:
+        configuration.check_file(path)
     configuration.validate(config)
     device = config["device"] if ELSEWHERE else resolve(config["device"])
     if ELSEWHERE and device == "auto":
         raise UserError("config device: auto — the jobs run on other machines; allowed: cpu, cuda")
     path = os.environ.get("SPECLEDGER_CORPUS") or config["corpus"]["path"]
     for folder in (RESULTS, REPORT):
-        there = next(p for p in (folder.absolute(), *folder.absolute().parents) if p.exists())
-        if not os.access(there, os.W_OK):
-            raise UserError(f"{there}: not writable; run in a folder of yours, or with snakemake --directory FOLDER")
+        configuration.check_place(folder)
+    asked = configuration.asked_of_text(config)
     if path is None:
-        return path, config["corpus"]["download"]["sha256"], device.startswith("cuda")
-    raw = from_file(Path(path), config["corpus"]["sha256"])
-    check_usable(
-        decode_utf8(raw, path),
-        name=path,
-        context=config["model"]["context"],
-        validation_fraction=config["corpus"]["validation_fraction"],
-        prompt=config["corpus"]["prompt"],
-        positions=config["acceptance"]["positions"] + 1,
-    )
-    return path, sha256(raw), device.startswith("cuda")
+        found = config["corpus"]["download"]["sha256"]
+        if found == source.TINY_SHAKESPEARE:
+            check_fits(source.TINY_CHARACTERS, source.TINY_SYMBOLS, name="tiny shakespeare", **asked)
+        return path, found, device.startswith("cuda")
+    raw = source.from_file(Path(path), config["corpus"]["sha256"])
+    check_usable(decode_utf8(raw, path), name=path, **asked)
+    return path, source.sha256(raw), device.startswith("cuda")
 
 
 STUDY = str(config.get("study"))

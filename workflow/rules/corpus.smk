@@ -15,7 +15,7 @@ rule corpus:
         # Where the text lies and what it must be long enough for are no settings of the text, what it says is.
         # A param that takes `input` is passed on and not compared: only another sum makes the job run again.
         source=lambda wildcards, input: json.dumps(
-            {**config["corpus"], "path": CORPUS_PATH, "context": config["model"]["context"]}
+            {**config["corpus"], **configuration.asked_of_text(config), "path": CORPUS_PATH}
         ),
     shell:
         "python -m specledger corpus --settings {params.settings:q} --code {params.code} --log {log:q}"

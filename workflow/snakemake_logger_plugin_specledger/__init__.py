@@ -12,6 +12,10 @@ from snakemake_interface_logger_plugins.common import LogEvent
 from specledger.foundation import view
 
 NOTHING_TO_DO = "Nothing to be done"
+TOLD = (
+    "At least one job did not complete",
+    "Exiting because a job execution failed",
+)  # the Snakefile says how it ended
 
 
 class LogHandler(LogHandlerBase):
@@ -44,6 +48,8 @@ class LogHandler(LogHandlerBase):
                 self.view.ended(record.job_id)
             case LogEvent.JOB_ERROR:
                 self.view.failed(record.jobid)
+            case LogEvent.ERROR | None if any(words in str(record.msg) for words in TOLD):
+                pass
             case LogEvent.ERROR if "CalledProcessError" in str(record.msg):
                 pass  # the stage said in a line what is wrong
             case None if record.levelno >= logging.WARNING or NOTHING_TO_DO in record.getMessage():

@@ -10,7 +10,7 @@ import pandas as pd
 import yaml
 
 from specledger.analysis import rules
-from specledger.analysis.measures import Evidence, Measured, parameters_of
+from specledger.analysis.measures import SAMPLED, Evidence, Measured, parameters_of
 from specledger.analysis.measures_time import MEASURES
 from specledger.foundation.errors import UserError
 
@@ -65,8 +65,11 @@ def check_rule(entry: dict, where: str) -> None:
     rule = entry["rule"]
     if not isinstance(rule, dict) or rule.get("kind") not in rules.PARAMETERS:
         raise UserError(f"{where}.rule.kind: must be one of {', '.join(rules.PARAMETERS)}, got {rule!r}")
-    check_keys(rule, rules.PARAMETERS[rule["kind"]] | {"kind"}, set(), f"{where}.rule")
+    check_keys(rule, rules.PARAMETERS[rule["kind"]] | {"kind"}, {"needs"}, f"{where}.rule")
     for key, value in rule.items():
+        if key == "needs":
+            _check_needs(value, entry, f"{where}.rule.needs")
+            continue
         if key in CHOICES and value not in CHOICES[key]:
             raise UserError(f"{where}.rule.{key}: must be one of {', '.join(CHOICES[key])}, got {value!r}")
         if key not in CHOICES and key != "kind" and not _is_number(value):
@@ -75,6 +78,16 @@ def check_rule(entry: dict, where: str) -> None:
         raise UserError(f"{where}.published: must be a number for equal_within, got {entry['published']!r}")
     if (rule["kind"] == "not_comparable") != isinstance(entry["comparable"], str):
         raise UserError(f"{where}.comparable: must be a reason where the rule is not_comparable, else true")
+
+
+def _check_needs(needs: object, entry: dict, where: str) -> None:
+    """The least sample of a rule, each part of which the quantity that it judges must tell."""
+    quantity = (entry.get("measure") or {}).get("quantity")
+    told = SAMPLED.get(quantity, frozenset())
+    check_keys(needs, set(), set(told), where)
+    for name, least in needs.items():
+        if isinstance(least, bool) or not isinstance(least, int) or least < 1:
+            raise UserError(f"{where}.{name}: must be a whole number of at least 1, got {least!r}")
 
 
 def check_measure(entry: dict, where: str) -> None:

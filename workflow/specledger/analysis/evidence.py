@@ -6,6 +6,7 @@ from scipy import stats
 
 from specledger.analysis.frames import is_true, ordered
 from specledger.analysis.summary import REJECTION_LEVEL, rejected, tested
+from specledger.sampling.distributions import SETTINGS
 from specledger.statistics.families import benjamini_hochberg, fisher, holm, summed_chisquare, uniformity
 from specledger.statistics.rates import clopper_pearson
 
@@ -18,7 +19,7 @@ CONTEXT_TABLE = (
     "below_05 below_05_lo below_05_hi plausible_share"
 ).split()
 P_VALUE_TABLE = "drafter bin_lo bin_hi count expected".split()
-SEQUENCE_KEYS = "engine context_rule drafter gamma temperature top_k top_p test".split()
+SEQUENCE_KEYS = ["engine", "context_rule", "drafter", "gamma", *SETTINGS, "test"]
 SEQUENCE_TABLE = [*SEQUENCE_KEYS, *"texts tokens seeds statistic df p_value least_p holm_p".split()]
 CONTROL_KEYS = "rule source kind drafter gamma temperature".split()
 CONTROL_TABLE = [*CONTROL_KEYS, *"n caught_by p_value power expected_caught caught tests".split()]
@@ -113,7 +114,7 @@ def sequences_table(sequences: pd.DataFrame) -> pd.DataFrame:
         rows.append(row | sizes | _over_seeds(row["test"], group) | {"least_p": group["p_value"].min()})
     table = pd.DataFrame(rows)
     table["holm_p"] = holm(table["p_value"])
-    by = ["temperature", "top_k", "top_p", "engine", "drafter", "gamma", "test"]
+    by = [*SETTINGS, "engine", "drafter", "gamma", "test"]
     return ordered(table, by)[SEQUENCE_TABLE]
 
 

@@ -1,8 +1,8 @@
 """What a claim may be judged on: named quantities, each computed from the evidence of all seeds."""
 
 import inspect
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
@@ -47,17 +47,29 @@ class Evidence:
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """A number, its interval if it has one, and in words what the interval is; exact needs none."""
+    """A number, its interval if it has one, and in words what the interval is; exact needs none.
+
+    `sample` says how much it rests on, where a rule may need so much: draws a position, tokens a text.
+    """
 
     value: float
     lo: float | None = None
     hi: float | None = None
     interval: str
     exact: bool = False
+    sample: Mapping[str, int] = field(default_factory=dict)
 
 
 Measure = Callable[..., Measured | None]
 MEASURES: dict[str, Measure] = {}
+SAMPLED = {  # what each quantity tells of its sample, so that a rule may need some of it
+    "tv_bound": {"draws"},
+    "output_distance": {"draws"},
+    "plausible_share": {"published_draws"},
+    "one_text": {"tokens"},
+    "text_spread": {"tokens"},
+    "method": {"tokens"},
+}
 MEAN, PREDICTION, EQUIVALENCE = "mean", "prediction", "equivalence"
 
 
@@ -84,6 +96,13 @@ def measured(interval: Interval, note: str = "") -> Measured:
     if interval.lo is None:
         words = f"none, n = {interval.n}"
     return Measured(value=interval.mean, lo=interval.lo, hi=interval.hi, interval=words)
+
+
+def resting_on(found: Measured | None, **sizes: pd.Series) -> Measured | None:
+    """The same number with the least size of its sample, by name."""
+    if found is None:
+        return None
+    return replace(found, sample={name: int(values.min()) for name, values in sizes.items() if len(values)})
 
 
 def over_seeds(values: pd.Series, kind: str, method: str = "t over seeds") -> Measured | None:
@@ -159,7 +178,8 @@ def method(
     if minus_drafter is not None or minus_gamma is not None:
         other = (minus_drafter or drafter, gamma if minus_gamma is None else minus_gamma)
         values, words = values - _by_seed(evidence, column, engine, *other), "paired t over seeds"
-    return over_seeds(values * scale, MEAN, words)
+    texts = evidence.texts.query("engine == @engine and drafter == @drafter and gamma == @gamma")
+    return resting_on(over_seeds(values * scale, MEAN, words), tokens=texts["tokens"])
 
 
 @measure
@@ -169,7 +189,8 @@ def one_text(evidence: Evidence, *, column: str, engine: str, drafter: str, gamm
     if rows.empty:
         return None
     groups = [group.to_numpy() for _, group in rows.groupby("seed")[column]]
-    return measured(intervals.prediction_interval(groups, method="t prediction for one text"), " over seeds")
+    found = measured(intervals.prediction_interval(groups, method="t prediction for one text"), " over seeds")
+    return resting_on(found, tokens=rows["tokens"])
 
 
 @measure
@@ -201,7 +222,8 @@ def text_spread(evidence: Evidence, *, column: str, engine: str, drafter: str) -
     if variances.empty or rows["gamma"].nunique() < 2:
         return None
     factor = stats.studentized_range.ppf(0.95, rows["gamma"].nunique(), np.inf)
-    return over_seeds(factor * np.sqrt(variances.groupby("seed").mean()), MEAN)
+    found = over_seeds(factor * np.sqrt(variances.groupby("seed").mean()), MEAN)
+    return resting_on(found, tokens=rows["tokens"])
 
 
 @measure

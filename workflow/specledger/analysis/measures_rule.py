@@ -7,7 +7,17 @@ from scipy import stats
 
 from specledger.analysis import evidence as tables
 from specledger.analysis import summary
-from specledger.analysis.measures import MEAN, MEASURES, Evidence, Measured, exact, measure, measured, over_seeds
+from specledger.analysis.measures import (
+    MEAN,
+    MEASURES,
+    Evidence,
+    Measured,
+    exact,
+    measure,
+    measured,
+    over_seeds,
+    resting_on,
+)
 from specledger.foundation.errors import UserError
 from specledger.statistics import intervals
 from specledger.statistics.families import summed_chisquare
@@ -99,10 +109,11 @@ def plausible_share(evidence: Evidence, *, distance: float) -> Measured:
     groups = tables.plausible(rows, distance).groupby(rows["position"])
     sums, sizes = groups.sum(), groups.size()
     if sums.sum() in (0, sizes.sum()):
-        share = clopper_pearson(int((sums > 0).sum()), len(sizes))
-        return measured(share, " over contexts")
-    found = cluster_t(sums, sizes)
-    return measured(intervals.Interval(**{**vars(found), "method": "cluster t by context"}))
+        share = measured(clopper_pearson(int((sums > 0).sum()), len(sizes)), " over contexts")
+    else:
+        found = cluster_t(sums, sizes)
+        share = measured(intervals.Interval(**{**vars(found), "method": "cluster t by context"}))
+    return resting_on(share, published_draws=rows["null_draws"])
 
 
 @measure
@@ -112,11 +123,10 @@ def tv_bound(evidence: Evidence) -> Measured | None:
     Over all positions and drafters.
     """
     bounds = evidence.acceptance["tv_bound"].dropna()
-    return (
-        None
-        if bounds.empty
-        else exact(bounds.max(), f"largest of {len(bounds)} upper bounds, 95% each, tested cells (rare symbols pooled)")
-    )
+    if bounds.empty:
+        return None
+    words = f"largest of {len(bounds)} upper bounds, 95% each, tested cells (rare symbols pooled)"
+    return resting_on(exact(bounds.max(), words), draws=evidence.acceptance["draws"])
 
 
 @measure
@@ -131,7 +141,8 @@ def output_distance(
     if values.empty:
         return None
     logs = np.log(values).groupby(rows["seed"]).mean()
-    return measured(intervals.exp_t_interval(logs), " of the geometric mean over positions")
+    found = measured(intervals.exp_t_interval(logs), " of the geometric mean over positions")
+    return resting_on(found, draws=rows["draws"])
 
 
 @measure

@@ -9,6 +9,7 @@ import pandas as pd
 
 from specledger.analysis.columns import check_record, read_table
 from specledger.foundation.errors import UserError
+from specledger.sampling.distributions import SETTINGS
 
 MODELS = ("plain", "mtp", "draft")
 
@@ -41,7 +42,7 @@ PEER_COLUMNS = "program method repeats seconds ratio_to_ours ratio_to_ours_lo ra
 TRAINING_SPEED_COLUMNS = "model loop ratio ratio_lo ratio_hi blocks interval".split()
 ROUND_COLUMNS = "seed repeat engine drafter gamma round drafted accept_len examined accept_probs".split()
 SEQUENCE_COLUMNS = (
-    "seed engine context_rule drafter gamma temperature top_k top_p texts tokens test statistic df p_value"
+    f"seed engine context_rule drafter gamma {' '.join(SETTINGS)} texts tokens test statistic df p_value"
 ).split()
 CONTROL_COLUMNS = (
     "seed rule source kind drafter gamma temperature n test statistic df p_value power expected caught"

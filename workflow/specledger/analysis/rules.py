@@ -21,6 +21,14 @@ PARAMETERS: dict[str, set[str]] = {
 }
 
 
+# What a rule may need of the sample behind our number; with less it tells nothing, neither way.
+SAMPLES: dict[str, str] = {
+    "draws": "draws a position",
+    "published_draws": "draws whose chance spread is worked out",
+    "tokens": "tokens a text",
+}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
     """The verdict in words, the reason as a clause that follows our number, and its key in the report's texts."""
@@ -93,11 +101,23 @@ def _contains(rule: dict, measured: Measured) -> Verdict:
     )
 
 
+def _too_few(rule: dict, measured: Measured) -> Verdict | None:
+    """Inconclusive where our sample is smaller than the one that the rule was fixed for."""
+    for name, least in rule.get("needs", {}).items():
+        if measured.sample[name] < least:
+            reason = f"it rests on {measured.sample[name]:,} {SAMPLES[name]}, and the rule needs {least:,}"
+            return Verdict(verdict=INCONCLUSIVE, reason=reason, key="sample")
+    return None
+
+
 def judge(rule: dict, published: object, measured: Measured) -> Verdict:
     """Reproduced if the whole interval satisfies the rule, not reproduced if all of it violates it.
 
-    An exact number is judged as it stands; a sampled one without an interval is inconclusive.
+    An exact number is judged as it stands; a sampled one without an interval is inconclusive, and so is each that
+    rests on a smaller sample than the rule needs.
     """
+    if (few := _too_few(rule, measured)) is not None:
+        return few
     if not measured.exact and measured.lo is None:
         return Verdict(verdict=INCONCLUSIVE, reason="one seed gives no interval", key="single")
     if rule["kind"] == "interval_contains":

@@ -6,7 +6,7 @@ from specledger.decoding.engines import usable
 from specledger.experiments.checks import greedy_rows, prefix_rows
 from specledger.experiments.oracle import SIBLINGS, SMALL_TREES, oracle_rows, random_cast
 from specledger.foundation.records import write_rows
-from specledger.models.storage import load_model
+from specledger.models.storage import load_model, of_one_vocabulary
 from specledger.sampling.distributions import Sampling
 
 SMALL = 4  # symbols of the random models' vocabulary
@@ -24,8 +24,10 @@ def run(options, log) -> None:
     greedy = list(
         greedy_rows(cast, engines, settings["gammas"], prompt, count=settings["greedy_tokens"], seed=options.seed)
     )
+    plain = load_model(options.plain, cast.target.lm_head.weight.device)
+    of_one_vocabulary(len(corpus.vocabulary), {options.plain: plain.config})
     models = {
-        "plain": load_model(options.plain, cast.target.lm_head.weight.device),
+        "plain": plain,
         "mtp": cast.target,
         "draft": cast.drafters["draft"].model,
     }

@@ -25,6 +25,8 @@ def run(options, log) -> None:
         context=asked["context"],
         validation_fraction=settings["validation_fraction"],
         prompt=origin["prompt"] or asked["prompt"],
+        positions=asked["positions"],
+        order=asked["order"],
     )
     vocabulary = Vocabulary.of(text)
     split = split_point(len(text), settings["validation_fraction"])

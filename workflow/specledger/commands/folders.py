@@ -3,7 +3,6 @@
 import argparse
 from pathlib import Path
 
-from specledger.foundation.drafters import SPECS
 from specledger.foundation.records import certificate, head_weights_of, sum_of, weights_of, write_json
 
 
@@ -31,7 +30,7 @@ def inputs_of(options) -> dict[str, str]:
         if path is not None:
             found[name] = sum_of(*weights_of(path)) if path.is_dir() else sum_of(path)
     if getattr(options, "first", None) is not None:
-        found[SPECS[options.head].begins_with] = sum_of(*head_weights_of(options.first))
+        found[options.begins_with] = sum_of(*head_weights_of(options.first))
     for path in getattr(options, "shapes", ()):
         found["shapes"] = sum_of(path)
     for path in getattr(options, "heads", ()):

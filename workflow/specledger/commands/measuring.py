@@ -39,6 +39,7 @@ def begin(options) -> tuple[dict, Corpus, Cast]:
             drafting=settings.get("drafting"),
             heads=options.heads,
             shapes=options.shapes[0] if options.shapes else None,
+            symbols=len(corpus.vocabulary),
         ),
     )
 

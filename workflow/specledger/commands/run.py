@@ -3,7 +3,6 @@
 import argparse
 import importlib
 import json
-import sys
 import traceback
 from pathlib import Path
 
@@ -33,6 +32,17 @@ STAGES = (
     "audit-row",
     "audit-table",
 )
+LESS = {  # what a stage needs less memory with
+    "train": "a smaller training.*.batch or model.context",
+    "train-head": "a smaller training.heads.batch or model.context",
+    "ngram": "a smaller ngram.order or a shorter text",
+    "trees": "fewer trees.texts, or smaller sweep.trees",
+    "checks": "smaller models or sweep.trees",
+    "acceptance": "fewer acceptance.draws, .contexts or .text_tokens",
+    "sequences": "fewer sequences.texts or .tokens",
+    "controls": "fewer controls.draws or .texts",
+    "sweep": "a smaller sweep.tokens",
+}
 COMPUTING = frozenset(
     {"train", "train-head", "trees", "checks", "acceptance", "sequences", "controls", "sweep"}
 )  # these take a GPU
@@ -68,32 +78,31 @@ def main(arguments: list[str]) -> int:
             raise
         print(f"specledger: {error.name} is missing; the study wants pip install 'specledger[study]'", file=sys.stderr)
         return 1
-    log = Log(options.log)
+    log, device = Log(options.log), "cpu"
     try:
-        device = json.loads(options.settings)["device"] if options.stage in COMPUTING else "cpu"
+        device = json.loads(options.settings)["device"] if options.stage in COMPUTING else device
         with gpu_of_its_own(device, log.say) as gpu:
             if gpu is not None:
                 check_seen(gpu)
             options.run(options, log)
     except KeyboardInterrupt:
-        log.write(traceback.format_exc())
-        print(f"specledger {options.stage}: interrupted", file=sys.stderr)
+        log.tell(f"specledger {options.stage}: interrupted", traceback.format_exc())
         return 130
     except Exception as error:
-        log.write(traceback.format_exc())
-        print(f"specledger {options.stage}: {one_line(error, options.log)}", file=sys.stderr, flush=True)
+        log.tell(f"specledger {options.stage}: {one_line(error, options.log, options.stage, device)}", traceback.format_exc())
         return 1
     return 0
 
 
-def one_line(error: Exception, log: Path | None) -> str:
+def one_line(error: Exception, log: Path | None, stage: str = "", device: str = "cpu") -> str:
     """The user's error as it is; any other with its kind and where its traceback lies."""
     if isinstance(error, UserError):
         return str(error)
     text = " ".join(str(error).split()) or "no message"
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in text:
         wanted = text.partition(". ")[0]
-        return f"out of memory ({wanted}); a smaller training.*.batch, fewer draws, or device: cpu needs less"
+        less = LESS.get(stage, "fewer seeds, texts or methods")
+        return f"out of memory ({wanted}); {less}{', or device: cpu,' if device != 'cpu' else ''} needs less"
     where = f" (traceback in {log})" if log is not None else ""
     if isinstance(error, OSError) and error.filename:
         return f"{error.filename}: {error.strerror}{where}"

@@ -5,7 +5,7 @@ from specledger.decoding.engines import Engine, usable
 from specledger.experiments.remembered import Remembered
 from specledger.experiments.sequences import Laws, sequence_rows
 from specledger.experiments.sweep import serves
-from specledger.foundation.drafters import goes_on_from_caches
+from specledger.foundation.drafters import CHOOSERS, SPEAKING
 from specledger.foundation.progress import Progress
 from specledger.foundation.records import write_rows
 from specledger.sampling.distributions import Sampling
@@ -16,7 +16,7 @@ add_arguments = measuring.add_arguments
 def parts_of(executed: Engine, drafters: list[str], samplings: list[Sampling]) -> list[tuple]:
     """An engine, drafters and samplings: heads and trees, which are many, by the first sampling alone."""
     names = [name for name in drafters if serves(executed, name)]
-    many = [name for name in names if goes_on_from_caches(name)]
+    many = [name for name in names if name not in (*SPEAKING, *CHOOSERS)]
     parts = [(executed, [name for name in names if name not in many], samplings), (executed, many, samplings[:1])]
     return [part for part in parts if part[1]]
 

@@ -11,7 +11,17 @@ from specledger.decoding.engines import usable
 from specledger.experiments.agreement import AGREEMENT_COLUMNS, agreement_rows
 from specledger.experiments.cast import Cast
 from specledger.experiments.forward_costs import cost_rows, over_blocks
-from specledger.experiments.sweep import PLAIN, Method, Stop, measure, methods_of, round_rows, token_kinds, warm_up
+from specledger.experiments.sweep import (
+    PLAIN,
+    Method,
+    Stop,
+    measure,
+    methods_of,
+    round_rows,
+    token_kinds,
+    warm_up,
+    why_not_served,
+)
 from specledger.experiments.texts import ROUND_COLUMNS, chosen_rounds
 from specledger.foundation.devices import describe
 from specledger.foundation.progress import Progress
@@ -106,6 +116,11 @@ def warm_engines(cast: Cast, settings: dict, prompt: list[int], *, seed: int, lo
     """The engines that run here, warm, and why the others don't."""
     found, left_out = usable(settings["engines"], cast.target.lm_head.weight.device, log.say)
     warming = {"count": settings["warmup_tokens"], "sampling": sampling_of(settings), "seed": seed}
+    for executed in found:
+        unserved = {drafter: why_not_served(executed, drafter) for drafter in settings["gammas"]}
+        for reason in dict.fromkeys(filter(None, unserved.values())):
+            names = ", ".join(drafter for drafter, why_not in unserved.items() if why_not == reason)
+            log.say(f"sweep: engine {executed.name} leaves out {names}: {reason}")
     warm_up(cast, methods_of(found, settings["gammas"]), prompt, **warming)
     return found, left_out
 

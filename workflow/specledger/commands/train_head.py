@@ -13,7 +13,7 @@ from specledger.foundation.drafters import HEADS, SPECS
 from specledger.foundation.errors import UserError
 from specledger.foundation.records import read_json, write_json, write_rows
 from specledger.models.llama import count_parameters
-from specledger.models.storage import load_model
+from specledger.models.storage import load_model, of_one_vocabulary
 from specledger.training.loop import Fitted, fit
 from specledger.training.settings import TrainingSettings
 from specledger.training.subject import Subject
@@ -27,10 +27,10 @@ def add_arguments(parser) -> None:
 
 
 def run(options, log) -> None:
-    settings = json.loads(options.settings)
+    settings, options.begins_with = json.loads(options.settings), SPECS[options.head].begins_with
     device = prepare(settings["device"], settings["threads"])
     corpus = Corpus.load(options.text, read_json(options.record))
-    training, subject = TrainingSettings(**settings["training"]), _begin(options, settings)
+    training, subject = TrainingSettings(**settings["training"]), _begin(options, settings, len(corpus.vocabulary))
     name = f"train-head {options.head} seed {options.seed}"
     log.write(f"training {options.head}, seed {options.seed}, on {describe(device)}, {settings['threads']} thread(s)")
     done = shared.carry_out(
@@ -46,9 +46,10 @@ def run(options, log) -> None:
     log.say(f"{name}: validation {losses} in {done.train_s:.0f} s")
 
 
-def _begin(options, settings: dict) -> Subject:
+def _begin(options, settings: dict, symbols: int) -> Subject:
     """The head at its first step, on the CPU."""
     target = load_model(options.mtp, "cpu")
+    of_one_vocabulary(symbols, {options.mtp: target.config})
     spec, first = SPECS[options.head], None
     if spec.begins_with is not None:
         if options.first is None:

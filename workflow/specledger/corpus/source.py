@@ -11,6 +11,8 @@ from specledger.corpus.text import decode_utf8
 from specledger.foundation.errors import UserError
 
 TINY_SHAKESPEARE = "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"
+TINY_CHARACTERS = 1_115_394
+TINY_SYMBOLS = "\n !$&',-.3:;?ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 LARGEST_DOWNLOAD = 64 * 1024 * 1024
 FALLBACK_PROMPT_CHARACTERS = 7
 
@@ -69,8 +71,8 @@ def acquire(settings: dict, say: Callable[[str], None]) -> tuple[str, dict]:
     `prompt` is None but for the fallback, which brings its own.
 
     Args:
-        settings: `path` (the user's own file, or None to download) and `sha256` (the sum that it must
-            have, or None), `download` (urls, sha256, timeout_s), `offline_fallback`.
+        settings: `prompt` (the fallback's is no longer), `path` (the user's own file, or None to download) and
+            `sha256` (the sum that it must have, or None), `download` (urls, sha256, timeout_s), `offline_fallback`.
     """
     if settings["path"] is not None:
         path = Path(settings["path"])
@@ -97,7 +99,7 @@ def acquire(settings: dict, say: Callable[[str], None]) -> tuple[str, dict]:
         "source": source,
         "origin": origin,
         "fallback": fallback,
-        "prompt": text[:FALLBACK_PROMPT_CHARACTERS] if fallback else None,
+        "prompt": text[: min(FALLBACK_PROMPT_CHARACTERS, len(settings["prompt"]))] if fallback else None,
         "sha256": sha256(raw),
         "bytes": len(raw),
         "tiny_shakespeare": sha256(raw) == TINY_SHAKESPEARE,

@@ -8,6 +8,8 @@ import numpy as np
 
 from specledger.foundation.errors import UserError
 
+AHEAD = 6  # characters behind a context: the furthest that a head's loss looks, and one to choose another place
+
 
 @dataclass(frozen=True, kw_only=True)
 class Vocabulary:
@@ -48,26 +50,52 @@ def split_point(characters: int, validation_fraction: float) -> int:
     return int(characters * (1 - validation_fraction))
 
 
-def check_usable(
-    text: str, *, name: str, context: int, validation_fraction: float, prompt: str, positions: int = 1
-) -> None:
-    """UserError in one line that names the file and why the study can't use its text.
+def max_order(vocabulary: int) -> int:
+    """The longest n-gram whose code still fits into 63 bits."""
+    order = 1
+    while vocabulary ** (order + 1) < 2**63:
+        order += 1
+    return order
 
-    Training and validation must each be longer than a context and what follows it, and validation
-    must hold `positions` places with a whole context before them.
+
+def check_usable(text: str, **study) -> None:
+    """UserError in one line that names the file and why the study can't use its text; `check_fits` says for what."""
+    check_fits(len(text), "".join(sorted(set(text))), **study)
+
+
+def check_fits(
+    characters: int,
+    symbols: str,
+    *,
+    name: str,
+    context: int,
+    validation_fraction: float,
+    prompt: str,
+    positions: int = 1,
+    order: int = 1,
+) -> None:
+    """Whether a text of so many `characters`, with these `symbols`, is enough for a study; UserError where it is not.
+
+    Training and validation must each be longer than a context and what the losses look at behind it, validation
+    must hold `positions` places with a whole context before them, and n-grams of `order` symbols must be countable.
     """
-    split = split_point(len(text), validation_fraction)
-    for part, length, more in (("training", split, 2), ("validation", len(text) - split, max(2, positions))):
+    split = split_point(characters, validation_fraction)
+    for part, length, more in (("training", split, AHEAD), ("validation", characters - split, max(AHEAD, positions))):
         if length < context + more:
             raise UserError(
-                f"{name}: {len(text)} characters leave {length} for {part}, at least {context + more} are needed "
+                f"{name}: {characters} characters leave {length} for {part}, at least {context + more} are needed "
                 f"(model.context {context} + {more})"
             )
-    if len(set(text)) < 2:
+    if len(symbols) < 2:
         raise UserError(f"{name}: only one distinct character, at least 2 are needed")
-    missing = "".join(sorted(set(prompt) - set(text)))
+    missing = "".join(sorted(set(prompt) - set(symbols)))
     if missing:
         raise UserError(f"{name}: lacks {missing!r} of the prompt {prompt!r}; set corpus.prompt to what it can spell")
+    if order > (longest := max_order(len(symbols))):
+        raise UserError(
+            f"config ngram.order: {order} — must be at most {longest} for the {len(symbols):,} distinct "
+            f"characters of {name}, so that the codes of its n-grams fit into 63 bits"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,8 +22,12 @@ from specledger.foundation.records import read_json, write_json
 SOURCE = Path(__file__).with_name("kernels.cpp")
 FLAGS = ("-O3", "-march=native", "-fno-math-errno", "-std=c++17", "-shared", "-fPIC")
 FUNCTIONS = {
-    "specledger_distribution": (
-        c_void_p, c_int64, c_int64, c_int64, c_double, c_int64, c_double, c_double, c_void_p,
+    "specledger_distribution": (c_void_p, c_int64, c_int64, c_int64, c_void_p, c_void_p),
+    "specledger_model": (
+        c_void_p, c_void_p, c_void_p, c_int64, c_int64, c_void_p, c_void_p, c_void_p, c_void_p,
+    ),
+    "specledger_chain": (
+        c_void_p, c_void_p, c_void_p, c_int64, c_int64, c_void_p, c_void_p, c_double, c_void_p, c_void_p, c_void_p,
     ),
     "specledger_draw": (c_void_p, c_int64, c_double),
     "specledger_siblings": (c_void_p, c_int64, c_int64, c_void_p, c_void_p, c_void_p),
@@ -42,6 +46,7 @@ FUNCTIONS = {
 RETURNS = {
     "specledger_distribution": c_int64,
     "specledger_draw": c_int64,
+    "specledger_chain": c_int64,
     "specledger_siblings": c_int64,
     "specledger_accept": c_double,
 }

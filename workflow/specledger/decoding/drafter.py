@@ -110,9 +110,12 @@ class DrafterSession:
         if drafter.proposer.certain:
             return self._certain(self.proposer.follow(tokens)[:gamma])
         tree = Tree.chain(gamma) if drafter.tree is None else drafter.tree.down_to(gamma)
-        self.begun = True
+        self.begun, proposer = True, self.proposer
         uniforms_N = None if drafter.typical else generator.random(len(tree.parents))
-        return self._grown(tree, uniforms_N, self.proposer.begin(self.output if states else None, tokens))
+        if drafter.tree is None and (found := proposer.chain(tokens, uniforms_N, drafter.threshold)):
+            drawn, probs_GV = found
+            return Proposal(tokens=drawn, probs_GV=probs_GV, forwards=len(drawn), caught_up=proposer.caught_up)
+        return self._grown(tree, uniforms_N, proposer.begin(self.output if states else None, tokens))
 
     def _grown(self, tree: Tree, uniforms_N: np.ndarray | None, probs_V: np.ndarray) -> Proposal:
         """The tree's tokens, level by level, from q after the text [V]; a node without a symbol left falls away."""

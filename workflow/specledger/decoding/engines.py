@@ -84,8 +84,7 @@ class CachedSession:
         self.cache.keep(path, nodes)
 
     def _output(self, new: Sequence[int], cache, rows: int, first: int) -> Output:
-        before_BTD, hidden_BTD = self.model.streams(self.tokens(new), cache)
-        logits_BTV = self.model.logits(hidden_BTD[:, -rows:])
+        before_BTD, hidden_BTD, logits_BTV = self.model.outputs(self.tokens(new), cache, rows)
         return Output(logits_TV=logits_BTV[0], hidden_TD=hidden_BTD[0], first=first, before_TD=before_BTD[0])
 
     def rollback(self, length: int) -> None:

@@ -130,7 +130,7 @@ struct View {
   const float *cos, *sin;    // [positions, E]
   const int64_t* places;     // [R], rows of the tables
   const uint8_t* mask;       // [R, stop - start] of what a row sees, or null where each sees all
-  int64_t heads, kv_heads, head_width;
+  int64_t heads, kv_heads, head_width, context;
 };
 
 void turn(float* x, int64_t heads, int64_t E, const float* cos, const float* sin) {
@@ -207,6 +207,54 @@ void attend(float* qkv, int64_t ld, int64_t R, const View& v, int64_t index, flo
 
 // ---------------------------------------------------------------- distributions and the rule, as in sampling/
 
+typedef double D8 __attribute__((vector_size(64), aligned(8), may_alias));
+typedef int64_t L8 __attribute__((vector_size(64), aligned(8), may_alias));
+
+// exp of 8 doubles, wrong by at most 2 units in the last place; NaN stays NaN (the same reduction, Taylor's terms to 13)
+inline D8 exp8(D8 x) {
+  for (int i = 0; i < 8; i++)
+    if (x[i] < -708.0) {  // results below the normal range, where scaling by a power of two fails
+      for (int j = 0; j < 8; j++) x[j] = std::exp(x[j]);
+      return x;
+    }
+  const D8 magic = D8{} + 6755399441055744.0;
+  const D8 shifted = x * 1.4426950408889634 + magic, n = shifted - magic;
+  const D8 r = (x - n * 0.693147180369123816490) - n * 1.90821492927058770002e-10;
+  D8 p = D8{} + 1.0 / 6227020800.0;
+  for (double term : {1.0 / 479001600.0, 1.0 / 39916800.0, 1.0 / 3628800.0, 1.0 / 362880.0, 1.0 / 40320.0, 1.0 / 5040.0,
+                      1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0, 1.0})
+    p = p * r + term;
+  L8 power;
+  std::memcpy(&power, &shifted, sizeof power);
+  power <<= 52;  // what the addition left in the low bits is n
+  L8 bits;
+  std::memcpy(&bits, &p, sizeof bits);
+  bits += power;
+  std::memcpy(&p, &bits, sizeof p);
+  return p;
+}
+
+// exp of `count` doubles in place, and their sum
+double exp_all(double* x, int64_t count) {
+  int64_t i = 0;
+  D8 sums{};
+  for (; i + 8 <= count; i += 8) {
+    const D8 one = exp8(*(const D8*)(x + i));
+    *(D8*)(x + i) = one;
+    sums += one;
+  }
+  double sum = 0;
+  for (int j = 0; j < 8; j++) sum += sums[j];
+  for (; i < count; i++) sum += x[i] = std::exp(x[i]);
+  return sum;
+}
+
+bool has_nan(const float* x, int64_t count) {
+  int found = 0;
+  for (int64_t i = 0; i < count; i++) found |= x[i] != x[i];
+  return found;
+}
+
 int64_t draw(const double* weights, int64_t V, double uniform, double* mass = nullptr) {
   double sum = 0;
   for (int64_t v = 0; v < V; v++) sum += weights[v];
@@ -235,24 +283,23 @@ void difference(const double* p, const double* q, int64_t V, double* out) {
   out[top] = -others;
 }
 
-}  // namespace
+// The settings of a `Sampling`: 0 for top_k and negative numbers for top_p and min_p stand for none.
+struct Warpers {
+  double temperature, top_p, min_p;
+  int64_t top_k;
+};
 
-extern "C" {
-
-// probs [R, V] of logits [R, ld], as `sampling.distributions.distribution`; 0 for top_k and negative numbers for top_p
-// and min_p stand for none. Returns the first row whose largest logit is not finite, or -1.
-int64_t specledger_distribution(const float* logits, int64_t R, int64_t ld, int64_t V, double temperature, int64_t top_k,
-                                double top_p, double min_p, double* probs) {
+// probs [R, V] of logits [R, ld], as `sampling.distributions.distribution`. Returns the first row whose largest logit
+// is not finite, or -1.
+int64_t distribution(const float* logits, int64_t R, int64_t ld, int64_t V, const Warpers& w, double* probs) {
+  const auto [temperature, top_p, min_p, top_k] = w;
   static thread_local std::vector<double> sorted;
   for (int64_t r = 0; r < R; r++, logits += ld, probs += V) {
     double top = -INFINITY;
-    bool valid = true;
     int64_t first = 0;
-    for (int64_t v = 0; v < V; v++) {
-      valid = valid && logits[v] == logits[v];
+    for (int64_t v = 0; v < V; v++)
       if (logits[v] > top) top = logits[v], first = v;
-    }
-    if (!valid || !std::isfinite(top)) return r;
+    if (!std::isfinite(top) || has_nan(logits, V)) return r;
     double least = -INFINITY;  // log weights below it are cut
     for (int64_t v = 0; v < V; v++) probs[v] = logits[v] - top;
     if (temperature == 0) {
@@ -269,11 +316,12 @@ int64_t specledger_distribution(const float* logits, int64_t R, int64_t ld, int6
     if (top_p >= 0 && top_p < 1) {
       sorted.assign(probs, probs + V);
       std::sort(sorted.begin(), sorted.end(), std::greater<double>());
-      double whole = 0, sum = 0;
-      for (double one : sorted) whole += std::exp(one);
+      std::vector<double> weights = sorted;
+      const double whole = exp_all(weights.data(), V);
+      double sum = 0;
       least = sorted[0];
       for (int64_t v = 0; v + 1 < V; v++) {
-        sum += std::exp(sorted[v]);
+        sum += weights[v];
         if (!(sum < top_p * whole)) break;
         least = sorted[v + 1];
       }
@@ -283,11 +331,67 @@ int64_t specledger_distribution(const float* logits, int64_t R, int64_t ld, int6
       least = std::log(min_p);
       for (int64_t v = 0; v < V; v++) probs[v] = probs[v] < least ? -INFINITY : probs[v];
     }
-    double sum = 0;
-    for (int64_t v = 0; v < V; v++) sum += probs[v] = std::exp(probs[v]);
+    const double sum = exp_all(probs, V);
     for (int64_t v = 0; v < V; v++) probs[v] /= sum;
   }
   return -1;
+}
+
+// `count` blocks over x [R, D], in place; `before` [R, D] takes the stream before the last of them, unless null.
+// `work` holds R * (D + max(qkv, gate_up, down) columns + max(H E, F)) + S + 64 numbers.
+void run_blocks(float* x, int64_t R, int64_t D, const Block* blocks, int64_t count, int64_t first, const View& view,
+                float eps, float* before, float* work) {
+  for (int64_t n = 0; n < count; n++) {
+    const Block& b = blocks[n];
+    if (before && n == count - 1) std::memcpy(before, x, R * D * sizeof(float));
+    float* normed = work;
+    float* wide = normed + R * D;
+    const int64_t ldq = b.qkv.blocks * W, ldg = b.gate_up.blocks * W, ldd = b.down.blocks * W, ldo = b.out.blocks * W;
+    float* narrow = wide + R * (ldq > ldg ? ldq : ldg);
+    const int64_t mixed = b.out.inputs, F = b.down.inputs, most = mixed > F ? mixed : F;
+    float* added = narrow + R * most;
+    float* scores = added + R * (ldd > ldo ? ldd : ldo);
+    norm(x, R, D, b.attention_gain, eps, normed);
+    product(normed, D, R, b.qkv, wide, ldq);
+    attend(wide, ldq, R, view, first + n, scores, narrow, mixed);
+    product(narrow, mixed, R, b.out, added, ldo);
+    for (int64_t r = 0; r < R; r++)
+      for (int64_t d = 0; d < D; d++) x[r * D + d] += added[r * ldo + d];
+    norm(x, R, D, b.mlp_gain, eps, normed);
+    product(normed, D, R, b.gate_up, wide, ldg);
+    gated(wide, R, F, ldg, narrow, F);
+    product(narrow, F, R, b.down, added, ldd);
+    for (int64_t r = 0; r < R; r++)
+      for (int64_t d = 0; d < D; d++) x[r * D + d] += added[r * ldd + d];
+  }
+}
+
+// A whole model: its embedding [V, D], blocks, final norm and output head.
+struct Model {
+  const float* embedding;
+  const Block* blocks;
+  const float* gain;
+  Matrix head;
+  int64_t layers, width, vocabulary;
+  float eps;
+};
+
+// Embedding, blocks and, of the last `rows` positions, logits [rows, ld of the head]; x and before [R, D]
+void run_model(const Model& m, const View& view, const int64_t* tokens, int64_t R, int64_t rows, float* x, float* before,
+               float* logits, float* work) {
+  const int64_t D = m.width;
+  for (int64_t r = 0; r < R; r++) std::memcpy(x + r * D, m.embedding + tokens[r] * D, D * sizeof(float));
+  run_blocks(x, R, D, m.blocks, m.layers, 0, view, m.eps, before, work);
+  norm(x + (R - rows) * D, rows, D, m.gain, m.eps, work);
+  product(work, D, rows, m.head, logits, m.head.blocks * W);
+}
+
+}  // namespace
+
+extern "C" {
+
+int64_t specledger_distribution(const float* logits, int64_t R, int64_t ld, int64_t V, const Warpers* w, double* probs) {
+  return distribution(logits, R, ld, V, *w, probs);
 }
 
 int64_t specledger_draw(const double* weights, int64_t V, double uniform) { return draw(weights, V, uniform); }
@@ -373,33 +477,36 @@ void specledger_normed_linear(const float* x, int64_t R, int64_t D, const float*
   product(work, D, R, *m, y, m->blocks * W);
 }
 
-// `count` blocks over x [R, D], in place; `before` [R, D] takes the stream before the last of them, unless null.
-// `work` holds R * (D + max(qkv, gate_up, down) columns + max(H E, F)) + S + 64 numbers.
 void specledger_blocks(float* x, int64_t R, int64_t D, const Block* blocks, int64_t count, int64_t first, const View* view,
                        float eps, float* before, float* work) {
-  for (int64_t n = 0; n < count; n++) {
-    const Block& b = blocks[n];
-    if (before && n == count - 1) std::memcpy(before, x, R * D * sizeof(float));
-    float* normed = work;
-    float* wide = normed + R * D;
-    const int64_t ldq = b.qkv.blocks * W, ldg = b.gate_up.blocks * W, ldd = b.down.blocks * W, ldo = b.out.blocks * W;
-    float* narrow = wide + R * (ldq > ldg ? ldq : ldg);
-    const int64_t mixed = b.out.inputs, F = b.down.inputs, most = mixed > F ? mixed : F;
-    float* added = narrow + R * most;
-    float* scores = added + R * (ldd > ldo ? ldd : ldo);
-    norm(x, R, D, b.attention_gain, eps, normed);
-    product(normed, D, R, b.qkv, wide, ldq);
-    attend(wide, ldq, R, *view, first + n, scores, narrow, mixed);
-    product(narrow, mixed, R, b.out, added, ldo);
-    for (int64_t r = 0; r < R; r++)
-      for (int64_t d = 0; d < D; d++) x[r * D + d] += added[r * ldo + d];
-    norm(x, R, D, b.mlp_gain, eps, normed);
-    product(normed, D, R, b.gate_up, wide, ldg);
-    gated(wide, R, F, ldg, narrow, F);
-    product(narrow, F, R, b.down, added, ldd);
-    for (int64_t r = 0; r < R; r++)
-      for (int64_t d = 0; d < D; d++) x[r * D + d] += added[r * ldd + d];
+  run_blocks(x, R, D, blocks, count, first, *view, eps, before, work);
+}
+
+void specledger_model(const Model* m, const View* view, const int64_t* tokens, int64_t R, int64_t rows, float* x,
+                      float* before, float* logits, float* work) {
+  run_model(*m, *view, tokens, R, rows, x, before, logits, work);
+}
+
+// A chain of at most G draft tokens after `tokens` [R], of which the view holds the first forward pass: drawn one by one,
+// each from its row of probs [G, V]. Ends after a token that got less than `threshold`. `work` holds what `run_model`
+// asks for, 2 R D numbers and a row of logits more. Returns how many there are, or -1 - g where row g was none.
+int64_t specledger_chain(const Model* m, const View* first, const int64_t* tokens, int64_t R, int64_t G, const Warpers* w,
+                         const double* uniforms, double threshold, int64_t* drawn, double* probs, float* work) {
+  View view = *first;
+  const int64_t D = m->width, V = m->vocabulary;
+  float *x = work, *before = x + R * D, *logits = before + R * D, *rest = logits + m->head.blocks * W;
+  int64_t place = 0;
+  for (int64_t g = 0; g < G; g++) {
+    run_model(*m, view, g ? &drawn[g - 1] : tokens, g ? 1 : R, 1, x, before, logits, rest);
+    double* row = probs + g * V;
+    if (distribution(logits, 1, 0, V, *w, row) >= 0) return -1 - g;
+    drawn[g] = draw(row, V, uniforms[g]);
+    if (row[drawn[g]] < threshold) return g + 1;
+    place = g ? place + 1 : view.places[R - 1] + 1;
+    view.places = &place, view.mask = nullptr, view.stop++;
+    view.start = std::max<int64_t>(0, view.stop - first->context);
   }
+  return G;
 }
 
 }  // extern "C"

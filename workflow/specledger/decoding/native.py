@@ -8,7 +8,7 @@ Shapes: B = 1, T positions, D width, V vocabulary, S cached positions.
 import ctypes
 import types
 from collections.abc import Sequence
-from ctypes import c_int64, c_void_p
+from ctypes import c_double, c_float, c_int64, c_void_p
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -45,7 +45,19 @@ class _View(ctypes.Structure):
         ("keys", c_void_p), ("values", c_void_p), ("layer", c_int64), ("capacity", c_int64),
         ("start", c_int64), ("stop", c_int64), ("cos", c_void_p), ("sin", c_void_p),
         ("places", c_void_p), ("mask", c_void_p), ("heads", c_int64), ("kv_heads", c_int64), ("head_width", c_int64),
+        ("context", c_int64),
     ]  # fmt: skip
+
+
+class _Model(ctypes.Structure):
+    _fields_ = [
+        ("embedding", c_void_p), ("blocks", c_void_p), ("gain", c_void_p), ("head", _Matrix),
+        ("layers", c_int64), ("width", c_int64), ("vocabulary", c_int64), ("eps", c_float),
+    ]  # fmt: skip
+
+
+class _Warpers(ctypes.Structure):
+    _fields_ = [("temperature", c_double), ("top_p", c_double), ("min_p", c_double), ("top_k", c_int64)]
 
 
 def address(array: np.ndarray) -> int:
@@ -153,15 +165,20 @@ class Blocks(_Kept):
 
     def streams(self, x_BTD: np.ndarray, seen: "Seen", layer: int = 0) -> tuple[np.ndarray, np.ndarray]:
         """The stream before and after the last block; `x_BTD` is overwritten."""
-        T, need = x_BTD.shape[1], x_BTD.shape[1] * self.numbers + seen.count + 4 * WIDE
-        if len(self.work) < need:
-            self.work = aligned((need,))
-        before_BTD = np.empty_like(x_BTD)
+        T, before_BTD = x_BTD.shape[1], np.empty_like(x_BTD)
         self.run(
             address(x_BTD), T, self.width, self.structs, len(self.weights), layer, seen.reference, self.eps,
-            address(before_BTD), address(self.work),
+            address(before_BTD), self.room(T, seen.count),
         )  # fmt: skip
         return before_BTD, x_BTD
+
+    def room(self, rows: int, count: int, extra: int = 0) -> int:
+        """The address of a place to work in, for so many rows that attend to `count` positions."""
+        need = rows * self.numbers + count + 4 * WIDE + extra
+        if len(self.work) < need:
+            self.work = aligned((2 * need,))
+            self.at = address(self.work)
+        return self.at
 
 
 class Twin(_Kept):
@@ -184,15 +201,33 @@ class Twin(_Kept):
 
 
 class LlamaTwin(Twin):
-    """A model whose blocks run in one call, and whose norm and output head do."""
+    """A model that runs in one call, from tokens to the logits of the last rows; or a whole chain of draft tokens does."""
 
     def __init__(self, module: Llama):
         super().__init__(module)
+        config, norm, kernels = module.config, self.model.norm, library()
         self.blocks = Blocks(module.model.layers)
-        self.to_logits = library().specledger_normed_linear
+        self.struct = _Model(
+            address(self.model.embed_tokens.weight_VD), ctypes.addressof(self.blocks.structs), address(norm.gain),
+            self.lm_head.struct, config.layers, config.width, config.vocabulary, norm.eps,
+        )  # fmt: skip
+        self.reference, self.run, self.run_chain = ctypes.byref(self.struct), kernels.specledger_model, kernels.specledger_chain
+        self.to_logits = kernels.specledger_normed_linear
+
+    def outputs(self, tokens_BT: np.ndarray, cache: "NativeCache", rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The streams before and after the last block [1, T, D], and the logits of the last `rows` [1, rows, V]."""
+        T, D, head = tokens_BT.shape[1], self.struct.width, self.lm_head
+        seen = cache.extend(T)
+        x_BTD, before_BTD = np.empty((1, T, D), dtype=np.float32), np.empty((1, T, D), dtype=np.float32)
+        logits_BTV = np.empty((1, rows, head.columns), dtype=np.float32)
+        self.run(
+            self.reference, seen.reference, address(tokens_BT), T, rows, address(x_BTD), address(before_BTD),
+            address(logits_BTV), self.blocks.room(T, seen.count),
+        )  # fmt: skip
+        return before_BTD, x_BTD, logits_BTV[..., : head.outputs]
 
     def streams(self, tokens_BT: np.ndarray, cache: "NativeCache") -> tuple[np.ndarray, np.ndarray]:
-        return self.blocks.streams(self.model.embed_tokens(tokens_BT), cache.extend(tokens_BT.shape[1]))
+        return self.outputs(tokens_BT, cache, 1)[:2]
 
     def logits(self, hidden_BTD: np.ndarray) -> np.ndarray:
         x_TD, head, norm = np.ascontiguousarray(hidden_BTD[0]), self.lm_head, self.model.norm
@@ -201,6 +236,37 @@ class LlamaTwin(Twin):
             address(x_TD), *x_TD.shape, address(norm.gain), norm.eps, head.reference, address(y_TV), address(work)
         )
         return y_TV[None, :, : head.outputs]
+
+    def chain(
+        self, tokens_BT: np.ndarray, cache: "NativeCache", sampling: Sampling, uniforms_G: np.ndarray, threshold: float
+    ) -> tuple[list[int], np.ndarray]:
+        """At most G draft tokens after these, which are taken in, and the row that each was drawn from [G, V]."""
+        T, G, V = tokens_BT.shape[1], len(uniforms_G), self.struct.vocabulary
+        seen = cache.extend(T)
+        assert cache.length + G - 1 <= cache.capacity, f"cache of {cache.capacity} positions can't hold {G - 1} more"
+        drawn_G, probs_GV = np.empty(G, dtype=np.int64), np.empty((G, V))
+        extra = 2 * T * self.struct.width + self.lm_head.columns + G
+        count = self.run_chain(
+            self.reference, seen.reference, address(tokens_BT), T, G, warpers_of(sampling), address(uniforms_G),
+            threshold, address(drawn_G), address(probs_GV), self.blocks.room(T, seen.count + G, extra),
+        )  # fmt: skip
+        if count < 0:
+            raise ValueError(f"logits of draft token {-1 - count} must have a finite largest number")
+        cache.length += count - 1
+        return drawn_G[:count].tolist(), probs_GV[:count]
+
+
+_WARPERS: dict[int, tuple[Sampling, Any]] = {}
+
+
+def warpers_of(sampling: Sampling) -> Any:
+    """A reference to the settings as the kernels read them, by identity: hashing a `Sampling` takes longer than a draw."""
+    known = _WARPERS.get(id(sampling))
+    if known is None:
+        top_p, min_p = (-1.0 if value is None else value for value in (sampling.top_p, sampling.min_p))
+        struct = _Warpers(sampling.temperature, top_p, min_p, sampling.top_k or 0)
+        known = _WARPERS[id(sampling)] = sampling, ctypes.byref(struct)
+    return known[1]
 
 
 def twin(module: nn.Module) -> Any:
@@ -252,6 +318,7 @@ class NativeCache(Cache):
         self.struct = _View(
             address(self.keys), address(self.values), kv_heads * head_width * slots, slots, 0, 0,
             address(self.tables[0]), address(self.tables[1]), address(self.places), None, heads, kv_heads, head_width,
+            self.context,
         )  # fmt: skip
         self.first_place = address(self.places)
         self.seen = Seen(struct=self.struct)
@@ -285,23 +352,26 @@ class NativeCache(Cache):
 class NativeRules(Rules):
     """`Rules` by the kernels; typical acceptance, which is lossy, stays on the host."""
 
+    def __init__(self):
+        kernels = library()
+        self.run_distribution, self.run_draw = kernels.specledger_distribution, kernels.specledger_draw
+        self.run_siblings, self.run_accept = kernels.specledger_siblings, kernels.specledger_accept
+
     def distribution(self, logits_TV: np.ndarray, sampling: Sampling) -> np.ndarray:
         T, V = logits_TV.shape
         probs_TV = np.empty((T, V))
-        bad = library().specledger_distribution(
-            address(logits_TV), T, logits_TV.strides[0] // 4, V, sampling.temperature, sampling.top_k or 0,
-            -1.0 if sampling.top_p is None else sampling.top_p, -1.0 if sampling.min_p is None else sampling.min_p,
-            address(probs_TV),
-        )  # fmt: skip
+        bad = self.run_distribution(
+            address(logits_TV), T, logits_TV.strides[0] // 4, V, warpers_of(sampling), address(probs_TV)
+        )
         return probs_TV if bad < 0 else super().distribution(logits_TV, sampling)  # which names the row
 
     def draw(self, probs_V: np.ndarray, uniform: float) -> int:
-        return library().specledger_draw(address(probs_V), len(probs_V), uniform)
+        return self.run_draw(address(probs_V), len(probs_V), uniform)
 
     def siblings(self, probs_V: np.ndarray, uniforms_K: np.ndarray) -> tuple[Sequence[int], np.ndarray]:
         K, V = len(uniforms_K), len(probs_V)
         tokens_K, rows_KV = np.empty(K, dtype=np.int64), np.empty((K, V))
-        count = library().specledger_siblings(
+        count = self.run_siblings(
             address(probs_V), V, K, address(uniforms_K), address(tokens_K), address(rows_KV)
         )
         return tokens_K[:count].tolist(), rows_KV
@@ -317,15 +387,19 @@ class NativeRules(Rules):
     ) -> Found:
         G, V = draft_probs_GV.shape
         if V != target_probs_TV.shape[1]:
-            raise ValueError(f"target_probs and draft_probs must be of one vocabulary, got {len(target_probs_TV[0])} and {V} symbols")
+            raise ValueError(
+                f"target_probs and draft_probs must be of one vocabulary, got {len(target_probs_TV[0])} and {V} symbols"
+            )
         tokens_G, accept_probs_G = np.array(tokens, dtype=np.int64), np.empty(G)
         found = np.empty(2, dtype=np.int64)
-        mass = library().specledger_accept(
+        mass = self.run_accept(
             address(target_probs_TV), address(draft_probs_GV), address(tokens_G), address(parents_of(tree)), G, V,
             address(accept_uniforms_G), extra_uniform, address(found), address(accept_probs_G),
         )  # fmt: skip
         if not 0.0 < mass < np.inf:
-            raise ValueError(f"draft_probs must give every draft token a probability, got {tokens} and a mass of {mass}")
+            raise ValueError(
+                f"draft_probs must give every draft token a probability, got {tokens} and a mass of {mass}"
+            )
         last, token = found.tolist()
         return Found(last, token, accept_probs_G)
 

@@ -11,30 +11,32 @@ from specledger.models.arrays import Array, take
 from specledger.theory.trees import Tree
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True, slots=True)
 class Output:
     """One forward: logits of its last positions, and hidden states of all that it computed.
 
-    `first` is the index in the sequence of the first row of `hidden_TD`. An engine that judges on the
-    device keeps the logits there: None. `before_TD` is the stream before the last block, where a head asks for it.
+    `first` is the index in the sequence of the first row of `hidden_TD`; `before_TD` is the stream before the last
+    block, where a head asks for it.
     """
 
     logits_TV: Array | None
     hidden_TD: Array
     first: int
     before_TD: Array | None = None
-    _along: dict[tuple[int, ...], "Output"] = field(default_factory=dict, repr=False)
+    _along: dict[tuple[int, ...], "Output"] | None = field(default=None, repr=False)
 
     def along(self, rows: tuple[int, ...]) -> "Output":
         """The output of these rows alone, as if they had been computed in a line; the same object for the same rows."""
+        if self._along is None:
+            self._along = {}
         if rows not in self._along:
             before_TD = None if self.before_TD is None else take(self.before_TD, rows)
             hidden_TD = take(self.hidden_TD, rows)
-            self._along[rows] = replace(self, hidden_TD=hidden_TD, before_TD=before_TD, _along={})
+            self._along[rows] = replace(self, hidden_TD=hidden_TD, before_TD=before_TD, _along=None)
         return self._along[rows]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True, slots=True)
 class Proposal:
     """Proposed tokens [G], the rows of q that they were drawn from [G, V], and what they cost.
 
@@ -50,7 +52,7 @@ class Proposal:
     typical: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True, slots=True)
 class Decision:
     """What a round yields: its `tokens` are `accept_len` of the `drafted` proposals and the one after them.
 

@@ -43,6 +43,15 @@ class Proposer:
         """q [K, V] after nodes of these parents and tokens, all of one depth."""
         raise NotImplementedError
 
+    def chain(
+        self, tokens: Sequence[int], uniforms_G: np.ndarray, threshold: float
+    ) -> tuple[Sequence[int], np.ndarray] | None:
+        """At most G draft tokens in a line and their rows [G, V], where the engine draws them itself; else None.
+
+        They are those that `begin`, draws and `expand` give with the same uniforms.
+        """
+        return None
+
     def end(self, length: int) -> None:
         """The round is over; only the first `length` tokens of the text are final."""
 

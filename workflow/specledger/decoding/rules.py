@@ -52,9 +52,7 @@ class Rules:
     ) -> Found:
         """The acceptance rule for draft tokens in a tree, of which a chain is one."""
         tokens_1G, extra_1 = np.array([tokens], dtype=np.int64), np.array([extra_uniform])
-        verdict = verify(
-            target_probs_TV[None], draft_probs_GV[None], tokens_1G, accept_uniforms_G[None], extra_1, tree
-        )
+        verdict = verify(target_probs_TV[None], draft_probs_GV[None], tokens_1G, accept_uniforms_G[None], extra_1, tree)
         return Found(int(verdict.last_N[0]), int(verdict.token_N[0]), verdict.accept_probs_NG[0])
 
     def typical(self, target_probs_TV: np.ndarray, tokens: Sequence[int], extra_uniform: float, tree: Tree) -> Found:

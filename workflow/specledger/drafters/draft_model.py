@@ -55,10 +55,21 @@ class ModelProposer(Proposer):
         if self.window:
             self.text = list(tokens)
             return self._of_the_window()[0]
+        return self.rows(self.network.outputs(self._new(tokens), self.cache, 1)[2])[0]
+
+    def chain(
+        self, tokens: Sequence[int], uniforms_G: np.ndarray, threshold: float
+    ) -> tuple[Sequence[int], np.ndarray] | None:
+        if self.window or self.network.chain is None:
+            return None
+        self.length, self.nodes = len(tokens), Nodes()
+        return self.network.chain(self._new(tokens), self.cache, self.sampling, uniforms_G, threshold)
+
+    def _new(self, tokens: Sequence[int]) -> Array:
+        """The tokens that the cache lacks; all but one of them are caught up."""
         new = tokens[self.cache.length :]
         self.caught_up, self.begun = (len(new) - 1 if self.begun else 0), True
-        hidden_BTD = self.network.hidden(self.engine.tokens(self.model, new), self.cache)
-        return self.rows(self.network.logits(hidden_BTD[:, -1:]))[0]
+        return self.engine.tokens(self.model, new)
 
     def expand(self, parents: Sequence[int], tokens: Sequence[int]) -> np.ndarray:
         if self.window:

@@ -116,7 +116,7 @@ def network(spec: Spec, config: LlamaConfig) -> FeatureDrafter:
     return FeatureDrafter(config)
 
 
-def objective(target: Llama, head: FeatureDrafter, *, seed: int, **_) -> Subject:
+def objective(spec: Spec, target: Llama, head: FeatureDrafter, *, seed: int, **_) -> Subject:
     return FeatureTraining(target, head, stream(seed, DRAFTER))
 
 

@@ -160,9 +160,9 @@ def network(spec: Spec, config: LlamaConfig) -> MedusaHeads:
     return MedusaHeads(config, count=spec.max_gamma)
 
 
-def objective(target: Llama, head: MedusaHeads, *, share: float, first: MedusaHeads | None, **_) -> Subject:
-    """Of Medusa-1, or where there are trained heads to begin with, of Medusa-2."""
-    if first is None:
+def objective(spec: Spec, target: Llama, head: MedusaHeads, *, share: float, first: MedusaHeads | None, **_) -> Subject:
+    """Of Medusa-1, or with the backbone of Medusa-2, which begins with trained heads."""
+    if not spec.joint:
         return MedusaTraining(target, head)
     head.load_state_dict(first.state_dict())
     return JointMedusaTraining(target, head, share)

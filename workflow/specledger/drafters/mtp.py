@@ -256,7 +256,7 @@ def network(spec: Spec, config: LlamaConfig) -> MTPChain:
     return MTPChain(config, depth=spec.max_gamma)
 
 
-def objective(target: Llama, head: MTPChain, *, mtp: MTPModule, **_) -> Subject:
+def objective(spec: Spec, target: Llama, head: MTPChain, *, mtp: MTPModule, **_) -> Subject:
     return ChainTraining(target, head, mtp)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
+from specledger.corpus.text import max_order
 from specledger.decoding.drafter import Drafter, Parts
 from specledger.decoding.proposals import Output
 from specledger.decoding.proposers import Proposer
@@ -145,14 +146,6 @@ class NGram:
         return cls(vocabulary=vocabulary, order=order, discount=float(arrays["discount"][0]), levels=levels)
 
 
-def max_order(vocabulary: int) -> int:
-    """The longest n-gram whose code still fits into 63 bits."""
-    order = 1
-    while vocabulary ** (order + 1) < 2**63:
-        order += 1
-    return order
-
-
 class NGramProposer(Proposer):
     """Counts of the training text: no forward. Rows are kept for contexts seen, by all texts of one n-gram."""
 
@@ -164,13 +157,13 @@ class NGramProposer(Proposer):
         self.contexts = [tuple(tokens[max(0, len(tokens) - self.reach) :])]  # after the text, and after each node
         return self._row(self.contexts[0])
 
-    def expand(self, parents: Sequence[int], tokens: Sequence[int]) -> list[np.ndarray]:
+    def expand(self, parents: Sequence[int], tokens: Sequence[int]) -> np.ndarray:
         found = []
         for parent, token in zip(parents, tokens, strict=True):
             context = (*self.contexts[parent + 1], token)
             self.contexts.append(context[max(0, len(context) - self.reach) :])
             found.append(self._row(self.contexts[-1]))
-        return found
+        return np.stack(found)
 
     def _row(self, context: tuple[int, ...]) -> np.ndarray:
         """q [V] after a context."""

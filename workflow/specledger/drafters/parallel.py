@@ -147,7 +147,7 @@ def network(spec: Spec, config: LlamaConfig) -> ParallelHeads:
     return ParallelHeads(config, count=spec.max_gamma)
 
 
-def objective(target: Llama, head: ParallelHeads, *, share: float, **_) -> Subject:
+def objective(spec: Spec, target: Llama, head: ParallelHeads, *, share: float, **_) -> Subject:
     return ParallelTraining(target, head, share)
 
 

@@ -1,7 +1,7 @@
 """The drafters' modules, found by the names of their drafters: what each builds, learns, and proposes with.
 
 A module of drafters has `SPECS` and `drafter(spec, parts)`; one whose drafters are trained on top of the target has
-`network(spec, config)` and `objective(target, head, ...)` too.
+`network(spec, config)` and `objective(spec, target, head, ...)` too.
 """
 
 import copy
@@ -64,7 +64,7 @@ def begin(
     """
     own = copy.deepcopy(target).train().requires_grad_() if SPECS[name].joint else target
     head = build_head(name, target.config)
-    return module_of(name).objective(own, head, mtp=mtp, seed=seed, share=trunk_share, first=first)
+    return module_of(name).objective(SPECS[name], own, head, mtp=mtp, seed=seed, share=trunk_share, first=first)
 
 
 def save_head(folder: Path, name: str, head: torch.nn.Module, target: Llama | None = None) -> None:

@@ -120,9 +120,9 @@ def margin(
     """How near the nearest decision of the round that wrote token `place` came to falling the other way.
 
     `method` is the reference, of an eager engine; its text is decoded once more, watched. Greedy: what lies between
-    the target's two likeliest symbols. None under top-k or top-p, where a cut may move with a rounding.
+    the target's two likeliest symbols. None where something is cut off, since a cut may move with a rounding.
     """
-    if sampling.temperature and (sampling.top_k is not None or sampling.top_p is not None):
+    if sampling.temperature and len(sampling.warpers) > 1:
         return None
     engine = Watched(honest=method.engine, target=cast.target)
     streams = [Recorded(generator) for generator in (uniforms.draft, uniforms.accept, uniforms.extra)]

@@ -14,7 +14,8 @@ from functools import partial
 import numpy as np
 
 from specledger.experiments.reference import joint
-from specledger.sampling.verify import Verdict, verify
+from specledger.sampling.siblings import Siblings, draw_siblings, scaled
+from specledger.sampling.verify import Verdict, residual, verify
 from specledger.theory.trees import ROOT, Tree
 
 Rule = Callable[..., Verdict]
@@ -23,6 +24,7 @@ HALF_BRACKET = 1e-14
 CHUNK = 4_000_000  # numbers of one batch of rows
 PROBES = 64  # uniforms, spread evenly and moved at random, at which each row of a rule is tried
 NEAR = 1e-12
+NUDGES = (-1, 1, -2, 2, -4, 4)  # roundings
 
 
 class NotASteppedRule(ValueError):
@@ -53,32 +55,67 @@ def rows_after(rows: list[np.ndarray], draft_SN: np.ndarray, tree: Tree, nodes: 
 
 
 def drafts_of(q: list[np.ndarray], tree: Tree) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Every draft of a tree: tokens [S, N], the q that each was drawn from [S, N, V], and its probability [S].
+    """Every draft of a tree: tokens [S, N], the q that each is declared to come from [S, N, V], its probability [S].
 
-    Siblings are drawn without replacement; ValueError where q has fewer symbols than a node has children.
+    All three are those of the function that draws. ValueError where q has fewer symbols than a node has children.
     """
     V = len(q[0]) if q else 0
-    draft_SN, q_SNV, weight_S = np.empty((1, 0), dtype=np.int64), np.empty((1, 0, V)), np.ones(1)
+    draft_SN, u_SN, q_SNV, weight_S = (
+        np.empty((1, 0), dtype=np.int64),
+        np.empty((1, 0)),
+        np.empty((1, 0, V)),
+        np.ones(1),
+    )
     for node, parent in enumerate(tree.parents):
-        q_SV = rows_after(q, draft_SN, tree, [parent])[:, 0].copy()
-        for sibling in tree.children[parent][: tree.ranks[node]]:
-            q_SV[np.arange(len(q_SV)), draft_SN[:, sibling]] = 0.0
-        totals = q_SV.sum(axis=1, keepdims=True)
-        if (totals <= 0).any():
+        probs_SV, rank = rows_after(q, draft_SN, tree, [parent])[:, 0], tree.ranks[node]
+        before_SK = u_SN[:, list(tree.children[parent][:rank])]
+
+        def drawn(rows, u, probs_SV=probs_SV, before_SK=before_SK) -> Siblings:
+            return draw_siblings(probs_SV[rows], np.concatenate([before_SK[rows], u[:, None]], axis=1))
+
+        declared = drawn(np.arange(len(u_SN)), np.zeros(len(u_SN)))
+        if not declared.there[:, rank].all():
             raise ValueError(f"node {node} of {tree.parents} has more siblings than q has symbols")
-        q_SV = q_SV / totals if tree.ranks[node] else q_SV
-        s, v = np.nonzero(q_SV)  # what the draft can't propose, the rule must not be shown
+        q_SV = declared.rows[:, rank]
+        share_SV, middle_SV = _drawn_shares(lambda rows, u, rank=rank: drawn(rows, u).tokens[:, rank], q_SV)
+        s, v = np.nonzero(share_SV)
         draft_SN = np.concatenate([draft_SN[s], v[:, None]], axis=1)
+        u_SN = np.concatenate([u_SN[s], middle_SV[s, v][:, None]], axis=1)
         q_SNV = np.concatenate([q_SNV[s], q_SV[s][:, None]], axis=1)
-        weight_S = weight_S[s] * q_SV[s, v]
+        weight_S = weight_S[s] * share_SV[s, v]
     return draft_SN, q_SNV, weight_S
+
+
+def _drawn_shares(draws: Callable[[np.ndarray, np.ndarray], np.ndarray], q_SV: np.ndarray) -> tuple[np.ndarray, ...]:
+    """The share of uniforms at which `draws(rows, uniforms)` yields each symbol [S, V], and one of these uniforms.
+
+    Where its steps are found to be those of q, the share is q itself, whose smallest numbers keep their digits. What no
+    uniform yields has the share 0, and the rule isn't shown it.
+    """
+    V = q_SV.shape[1]
+    cuts_SV = np.cumsum(q_SV, axis=1)
+    cuts_SV /= cuts_SV[:, -1:]
+    found_SV = steps(lambda rows, u: draws(rows // V, u) <= rows % V, cuts_SV.ravel()).reshape(q_SV.shape)
+    parted_S1 = (np.abs(found_SV - cuts_SV) > HALF_BRACKET).any(axis=1, keepdims=True)
+    cuts_SV = np.where(parted_S1, found_SV, cuts_SV)
+    share_SV = np.where(parted_S1, np.diff(found_SV, axis=1, prepend=0.0), q_SV)
+    uniform_SV = np.clip(cuts_SV - share_SV / 2, 0.0, LARGEST_UNIFORM)
+    s, v = np.nonzero(share_SV)
+    for nudge in (0, *NUDGES):  # what is as narrow as a rounding of the sums may lie beside its middle
+        tried = np.clip(uniform_SV[s, v] + nudge * np.finfo(float).epsneg, 0.0, LARGEST_UNIFORM)
+        yields = draws(s, tried) == v
+        uniform_SV[s[yields], v[yields]] = tried[yields]
+        s, v = s[~yields], v[~yields]
+        if not s.size:
+            break
+    share_SV[s, v] = 0.0
+    return share_SV, uniform_SV
 
 
 def _left(p_SV: np.ndarray, q_SKV: np.ndarray) -> np.ndarray:
     """What is left of p [S, V] after the rejection of siblings drawn from q [S, K, V]; of none, p itself."""
     for q_SV in np.moveaxis(q_SKV, 1, 0):
-        rest_SV = np.maximum(p_SV - q_SV, 0.0)
-        p_SV = rest_SV / np.maximum(rest_SV.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+        p_SV = scaled(residual(p_SV, q_SV))[0]
     return p_SV
 
 
@@ -89,11 +126,6 @@ def _led_to(tree: Tree, node: int) -> np.ndarray:
         for sibling in tree.children[tree.parents[on_path]][: tree.ranks[on_path]]:
             uniforms_N[sibling] = LARGEST_UNIFORM
     return uniforms_N
-
-
-def last_accepted(verdict: Verdict) -> np.ndarray:
-    """The last accepted node [S]; of a chain's verdict the place before its length."""
-    return verdict.accept_len_N - 1 if verdict.last_N is None else verdict.last_N
 
 
 def acceptance_law(
@@ -110,9 +142,7 @@ def acceptance_law(
         def accepts(rows, u, node=node, below=below, led_N=led_N):
             uniforms = np.tile(led_N, (len(rows), 1))
             uniforms[:, node] = u
-            return below[
-                last_accepted(rule(p_SNV[rows], q_SNV[rows], draft_SN[rows], uniforms, np.zeros(len(rows)))) + 1
-            ]
+            return below[rule(p_SNV[rows], q_SNV[rows], draft_SN[rows], uniforms, np.zeros(len(rows))).last_N + 1]
 
         before = list(tree.children[parent][: tree.ranks[node]])
         guess_S = _guess_acceptance(_left(p_SNV[:, parent + 1], q_SNV[:, before]), q_SNV[:, node], draft_SN[:, node])
@@ -168,7 +198,7 @@ def token_law(
     uniforms_N = _led_to(tree, last)
     uniforms_N[children] = LARGEST_UNIFORM
     inputs = [p_SNV, q_SNV, draft_SN, np.tile(uniforms_N, (S, 1))]
-    ends = last_accepted(rule(*inputs, np.zeros(S))) == last
+    ends = rule(*inputs, np.zeros(S)).last_N == last
     cumulative_SV = np.zeros(p_SNV[:, 0].shape)
     possible = np.flatnonzero(ends)
     if possible.size == 0:
@@ -176,7 +206,6 @@ def token_law(
     told = [*tree.path(last), *children[:-1]]
     _, first, group = np.unique(draft_SN[possible][:, told], axis=0, return_index=True, return_inverse=True)
     guess_SV = np.cumsum(_left(p_SNV[:, last + 1], q_SNV[:, children]), axis=-1)
-    guess_SV = guess_SV / np.maximum(guess_SV[:, -1:], np.finfo(float).tiny)
     shared, some = possible[first], [array[possible] for array in inputs]
     found = _cumulative(rule, [array[shared] for array in inputs], guess_SV[shared])[group.reshape(-1)]
     if not _describes(found, rule, some):
@@ -219,7 +248,7 @@ def try_together(
         near_S = (np.abs(u_SN - accept_SN) <= NEAR).any(axis=1)
         near_S |= (np.abs(law_SV - extra_S[:, None]) <= NEAR).any(axis=1)
         verdict = rule(p_SNV, q_SNV, draft_SN, u_SN, extra_S)
-        same_S = (last_accepted(verdict) == last_S) & (verdict.token_N == (law_SV <= extra_S[:, None]).sum(axis=1))
+        same_S = (verdict.last_N == last_S) & (verdict.token_N == (law_SV <= extra_S[:, None]).sum(axis=1))
         if not (same_S | near_S).all():
             raise NotASteppedRule("a decision hangs on another uniform than its own")
 

@@ -11,9 +11,10 @@ from specledger.drafters.mtp import load_mtp
 from specledger.drafters.ngram import NGram
 from specledger.drafters.registry import drafters_of, load_head
 from specledger.foundation.drafters import CHOOSERS, TYPICAL, base_of
+from specledger.foundation.errors import UserError
 from specledger.foundation.records import read_rows
-from specledger.models.llama import Llama
-from specledger.models.storage import load_model
+from specledger.models.llama import Llama, fuse
+from specledger.models.storage import load_model, of_one_vocabulary
 from specledger.theory.trees import Tree
 
 
@@ -27,6 +28,14 @@ class Cast:
     target: Llama
     drafters: dict[str, Drafter]
     trees: dict[tuple[str, int], Drafter] = field(default_factory=dict)
+
+    def __post_init__(self):
+        for name, drafter in self.drafters.items():
+            if drafter is not None and drafter.vocabulary != self.target.config.vocabulary:
+                raise ValueError(
+                    f"target and drafter {name} must be of one vocabulary, got {self.target.config.vocabulary} and "
+                    f"{drafter.vocabulary} symbols"
+                )
 
     @property
     def speaking(self) -> dict[str, Drafter]:
@@ -61,22 +70,27 @@ def load_cast(
     drafting: dict | None = None,
     heads: Sequence[Path] = (),
     shapes: Path | None = None,
+    symbols: int | None = None,
 ) -> Cast:
     """Read the models of one seed from the folders of their models and the n-gram's file.
 
     `drafting` is the configuration's, for drafters that choose how much they propose. `heads` are files
     <head>/<seed>/heads.safetensors; `shapes` is the file of trees that were chosen for this seed.
+    `symbols` is how many the text has, where that is known. UserError names a file that is of another vocabulary.
     """
-    target = load_model(mtp, device)
+    target, drafting_model, counts = load_model(mtp, device), load_model(draft, device), NGram.load(ngram)
+    symbols = target.config.vocabulary if symbols is None else symbols
+    of_one_vocabulary(symbols, {mtp: target.config, draft: drafting_model.config, ngram: counts})
     trained = {path.parent.parent.name: load_head(path.parent, path.parent.parent.name, target) for path in heads}
     parts = Parts(
         target=target,
         mtp=load_mtp(mtp, target),
-        draft=load_model(draft, device),
-        ngram=NGram.load(ngram),
+        draft=drafting_model,
+        ngram=counts,
         drafting=drafting,
         heads=trained,
     )
+    fuse(target, parts.mtp, parts.draft, *(one for head, own in trained.values() for one in (head, own)))
     found = Cast(target=target, drafters=drafters_of(parts))
     return found if shapes is None else with_trees(found, shapes)
 
@@ -84,8 +98,14 @@ def load_cast(
 def with_trees(cast: Cast, shapes: Path) -> Cast:
     """The cast with the trees of a file: rows of drafter, nodes and parents."""
     trees = {}
-    for row in read_rows(shapes):
-        tree = Tree.of(tuple(map(int, row["parents"].split())))
-        grown = cast.drafters[base_of(row["drafter"])].in_tree(tree, typical=row["drafter"].endswith(TYPICAL))
-        trees[row["drafter"], int(row["nodes"])] = grown
+    for number, row in enumerate(read_rows(shapes), start=1):
+        try:
+            tree, drafter = Tree.of(tuple(map(int, row["parents"].split()))), cast.drafters[base_of(row["drafter"])]
+            grown = drafter.in_tree(tree, typical=row["drafter"].endswith(TYPICAL))
+            trees[row["drafter"], int(row["nodes"])] = grown
+        except (KeyError, ValueError, AttributeError, TypeError) as error:
+            why = f"no column or drafter {error}" if isinstance(error, KeyError) else error
+            raise UserError(
+                f"{shapes}: row {number}: no tree of a drafter ({why}); delete it and run snakemake again"
+            ) from error
     return replace(cast, trees=trees)

@@ -3,12 +3,12 @@
 Shapes: N texts of L tokens, K symbols of the alphabet, V vocabulary.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from specledger.experiments.reference import cells_of, joint, laws, lumped
-from specledger.sampling.distributions import Sampling, distribution
+from specledger.sampling.distributions import Sampling
 
 NEAR = 1e-5
 
@@ -17,7 +17,7 @@ NEAR = 1e-5
 class ExactLaws:
     """Laws of the first n tokens under one sampling, n from 2 on, of texts that pass no doubtful prefix.
 
-    `doubtful[d]` marks the prefixes of d symbols at which a rounding decides what top-k or top-p keeps.
+    `doubtful[d]` marks the prefixes of d symbols at which a rounding decides what a warper keeps.
     """
 
     sampling: Sampling
@@ -51,25 +51,15 @@ class ExactLaws:
 
 
 def near_a_cut(logits: np.ndarray, sampling: Sampling) -> np.ndarray:
-    """[...] of logits [..., V]: would a change of 1e-5 in the probabilities let top-k or top-p keep other symbols?
+    """[...] of logits [..., V]: would a change of 1e-5 in the probabilities let a warper keep other symbols?
 
     Decoders and the reference round differently; where such a cut hangs on it, a symbol is impossible to one
     and possible to the other. Whether it does depends on the prefix alone, so that leaving these prefixes out
     biases nothing.
     """
-    whole = np.sort(distribution(logits, replace(sampling, top_k=None, top_p=None)), axis=-1)[..., ::-1]
-    near = np.zeros(whole.shape[:-1], dtype=bool)
-    if sampling.temperature == 0:
-        two = np.sort(distribution(logits, Sampling()), axis=-1)[..., -2:]
-        return two[..., 1] - two[..., 0] < NEAR
-    if sampling.top_k is not None and sampling.top_k < whole.shape[-1]:
-        near |= whole[..., sampling.top_k - 1] - whole[..., sampling.top_k] < NEAR
-        whole = whole[..., : sampling.top_k] / whole[..., : sampling.top_k].sum(axis=-1, keepdims=True)
-    if sampling.top_p is not None and sampling.top_p < 1 - NEAR:
-        cumulative = np.cumsum(whole, axis=-1)
-        near |= (np.abs(cumulative - sampling.top_p) < NEAR).any(axis=-1)
-        # The last that is kept and the first that is not may change places.
-        kept = np.clip((cumulative - whole < sampling.top_p).sum(axis=-1, keepdims=True), 1, whole.shape[-1] - 1)
-        last, first = (np.take_along_axis(whole, kept - 1 + i, axis=-1)[..., 0] for i in (0, 1))
-        near |= (last - first < NEAR) & (cumulative[..., -2] >= sampling.top_p)
+    log_weights = logits - logits.max(axis=-1, keepdims=True)
+    near = np.zeros(logits.shape[:-1], dtype=bool)
+    for warper in sampling.warpers:
+        near |= warper.doubtful(log_weights, NEAR)
+        log_weights = warper(log_weights)
     return near

@@ -10,12 +10,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from specledger.experiments.block_law import acceptance_law, drafts_of, last_accepted, token_law
+from specledger.experiments.block_law import acceptance_law, drafts_of, token_law
 from specledger.experiments.sequences import Finding, acceptance_test, ngram_test
 from specledger.experiments.wrong_rules import Handed, RoundRule
+from specledger.sampling.arrays import with_symbol
 from specledger.sampling.distributions import distribution, draw
+from specledger.sampling.siblings import draw_siblings, scaled
 from specledger.sampling.uniforms import Uniforms
-from specledger.sampling.verify import acceptance_probability
+from specledger.sampling.verify import acceptance_probability, residual
 from specledger.statistics.goodness import monte_carlo_fit
 from specledger.statistics.power import binomial_power, chisquare_power
 
@@ -31,21 +33,19 @@ class Place:
     draft_V: np.ndarray
 
 
-def without_drawn(probs_V: np.ndarray, drawn_NK: np.ndarray) -> np.ndarray:
-    """q [N, V] of the next sibling in each of N rounds, after those that were drawn from `probs_V` before it [N, K].
+def declared_rows(probs_V: np.ndarray, drawn_NK: np.ndarray) -> np.ndarray:
+    """What siblings are declared to be drawn from [N, K, V], whatever drew them: `probs_V` without those before each.
 
     ValueError where nothing is left to draw.
     """
-    N, K = drawn_NK.shape
-    left_NV = np.broadcast_to(probs_V, (N, len(probs_V)))
-    if K == 0:
-        return left_NV
-    left_NV = left_NV.copy()
-    np.put_along_axis(left_NV, drawn_NK, 0.0, axis=1)
-    totals_N1 = left_NV.sum(axis=1, keepdims=True)
-    if (totals_N1 <= 0).any():
-        raise ValueError(f"q must have more than {K} symbols, got {np.count_nonzero(probs_V)}")
-    return left_NV / totals_N1
+    left_NV, found = np.tile(probs_V, (len(drawn_NK), 1)), []
+    for rank, tokens_N in enumerate(drawn_NK.T):
+        row_NV, some_N = scaled(left_NV) if rank else (left_NV, np.ones(1))
+        if not some_N.all():
+            raise ValueError(f"q must have more than {rank} symbols, got {np.count_nonzero(probs_V)}")
+        found.append(row_NV)
+        left_NV = with_symbol(left_NV, tokens_N, 0.0)
+    return np.stack(found, axis=1)
 
 
 def acceptance_of_any(target_probs_V: np.ndarray, draft_probs_V: np.ndarray, siblings: int) -> float:
@@ -54,13 +54,12 @@ def acceptance_of_any(target_probs_V: np.ndarray, draft_probs_V: np.ndarray, sib
     Of one sibling it is beta; of K the sum goes over V^(K - 1) rejected ones.
     """
     found = float(acceptance_probability(target_probs_V, draft_probs_V))
-    rejected_V = np.maximum(draft_probs_V - target_probs_V, 0.0)
+    rejected_V = residual(draft_probs_V, target_probs_V)
     if siblings == 1 or not rejected_V.any():
         return found
-    left_V = np.maximum(target_probs_V - draft_probs_V, 0.0)
-    left_V = left_V / left_V.sum()
+    left_V = scaled(residual(target_probs_V, draft_probs_V))[0]
     for token in np.flatnonzero(rejected_V):
-        next_V = without_drawn(draft_probs_V, np.array([[token]]))[0]
+        next_V = scaled(with_symbol(draft_probs_V, token, 0.0))[0]
         found += float(rejected_V[token]) * acceptance_of_any(left_V, next_V, siblings - 1)
     return found
 
@@ -101,7 +100,7 @@ class Rows:
         return rule.hands(
             Handed(
                 p_NGV=np.stack([heard_V, *(self.heard_VV[draft_NK[:, k]] for k in range(K))], axis=1),
-                q_NGV=np.stack([without_drawn(self.declared_V, draft_NK[:, :k]) for k in range(K)], axis=1),
+                q_NGV=declared_rows(self.declared_V, draft_NK),
                 tokens_NG=draft_NK,
             )
         )
@@ -124,14 +123,10 @@ def decide_rounds(rule: RoundRule, rows: Rows, count: int, uniforms: Uniforms) -
         N = min(chunk, count - start)
         u_NK, accept_NK = uniforms.draft.random((N, K)), uniforms.accept.random((N, K))
         extra_N, after_N = uniforms.extra.random(N), uniforms.extra.random(N)
-        draft_NK = np.empty((N, 0), dtype=np.int64)
-        for u_N in u_NK.T:
-            drawn_N = draw(without_drawn(rows.drawn_V, draft_NK), u_N)
-            draft_NK = np.concatenate([draft_NK, drawn_N[:, None]], axis=1)
-        handed = rows.handed(rule, draft_NK)
+        handed = rows.handed(rule, draw_siblings(np.broadcast_to(rows.drawn_V, (N, V)), u_NK).tokens)
         decided = (*handed, u_NK if rule.shares == "accept" else accept_NK)
         verdict = rule.decide(*decided, extra_N)
-        last_N = last_accepted(verdict)
+        last_N = verdict.last_N
         kept_N = last_N >= 0
         redrawn_N = rule.decide(*decided, u_NK[:, 0]).token_N if rule.shares == "recovery" else verdict.token_N
         first_N = np.where(kept_N, handed.tokens_NG[np.arange(N), last_N], redrawn_N)

@@ -8,7 +8,7 @@ from specledger.decoding.counts import PHASES, Generated
 from specledger.decoding.engines import Engine
 from specledger.decoding.loops import autoregressive, speculative
 from specledger.experiments.cast import Cast
-from specledger.foundation.drafters import branched, goes_on_from_caches
+from specledger.foundation.drafters import branched
 from specledger.sampling.distributions import Sampling
 from specledger.sampling.uniforms import Uniforms, stream
 from specledger.statistics.intervals import t_interval
@@ -47,9 +47,15 @@ class Method:
         return speculative(target, drafter, prompt, gamma=self.gamma, clocked=self.clocked, **shared)
 
 
+def why_not_served(engine: Engine, drafter: str) -> str | None:
+    """Why an engine doesn't serve a drafter; None where it does."""
+    if branched(drafter) and not engine.branches:
+        return "under the rule window each path of a tree would be cut at another place"
+    return None
+
+
 def serves(engine: Engine, drafter: str) -> bool:
-    """Heads and trees need an engine that goes on from what it computed."""
-    return engine.branches or not goes_on_from_caches(drafter)
+    return why_not_served(engine, drafter) is None
 
 
 def served(engine: Engine, gammas: dict[str, list[int]]) -> dict[str, list[int]]:
@@ -60,8 +66,7 @@ def served(engine: Engine, gammas: dict[str, list[int]]) -> dict[str, list[int]]
 def methods_of(engines: list[Engine], gammas: dict[str, list[int]]) -> list[Method]:
     """Every method of the sweep: plain decoding and the drafters of each engine, and the runs that test the clock.
 
-    Heads and trees are decoded by an engine that keeps what it computed, eagerly: `cached`. Plain decoding stands
-    there twice, to see what two runs of one method differ by, and once more without
+    Plain decoding stands there twice, to see what two runs of one method differ by, and once more without
     clocks; so does the n-gram at its largest gamma, whose rounds are short and full of readings.
     """
     found = []

@@ -81,9 +81,13 @@ def deciding(
             empty = found.sum(axis=-1) <= 0  # a wrong rule may reject where nothing is left to draw from
             found[empty] = p_NGV[rejected, accept_len_N[rejected]][empty]
             weights_NV[rejected] = found
-        return Verdict(accept_len_N=accept_len_N, token_N=draw(weights_NV, extra_N), accept_probs_NG=accepted_NG * 1.0)
+        return verdict_of_chain(accept_len_N, draw(weights_NV, extra_N), accepted_NG * 1.0)
 
     return decide
+
+
+def verdict_of_chain(accept_len_N: np.ndarray, token_N: np.ndarray, accept_probs_NG: np.ndarray) -> Verdict:
+    return Verdict(accept_len_N=accept_len_N, token_N=token_N, accept_probs_NG=accept_probs_NG, last_N=accept_len_N - 1)
 
 
 def bfloat16(logits: np.ndarray) -> np.ndarray:
@@ -106,15 +110,14 @@ def accept_if_equal(p_NGV, q_NGV, tokens_NG, accept_NG, extra_N) -> Verdict:
     accept_len_N = np.where(same_NG.all(axis=1), G, same_NG.argmin(axis=1))
     first_N = wanted_NG[np.arange(len(wanted_NG)), np.minimum(accept_len_N, G - 1)]
     token_N = np.where(accept_len_N == G, draw(p_NGV[:, -1], extra_N), first_N)
-    return Verdict(accept_len_N=accept_len_N, token_N=token_N, accept_probs_NG=same_NG * 1.0)
+    return verdict_of_chain(accept_len_N, token_N, same_NG * 1.0)
 
 
 def _past_the_vocabulary(p_NGV, q_NGV, tokens_NG, accept_NG, extra_N) -> Verdict:
     """A row that is not a number, which nothing checks: no symbol's cumulative sum exceeds the uniform."""
     verdict = verify(p_NGV, q_NGV, tokens_NG, accept_NG, extra_N)
     lost_N = extra_N >= 1 - 1e-3  # one row in a thousand is not a number
-    token_N = np.where(lost_N, p_NGV.shape[-1], verdict.token_N)
-    return Verdict(accept_len_N=verdict.accept_len_N, token_N=token_N, accept_probs_NG=verdict.accept_probs_NG)
+    return replace(verdict, token_N=np.where(lost_N, p_NGV.shape[-1], verdict.token_N))
 
 
 def wrong_residuals() -> list[RoundRule]:

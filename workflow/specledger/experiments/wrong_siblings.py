@@ -11,6 +11,7 @@ import numpy as np
 
 from specledger.experiments.wrong_rules import SLIP, Handed, RoundRule
 from specledger.sampling.distributions import Sampling, draw
+from specledger.sampling.siblings import scaled
 from specledger.sampling.typical import typical
 from specledger.sampling.verify import Verdict, residual, verify
 from specledger.theory.trees import ROOT, Tree
@@ -49,12 +50,8 @@ def leaving(leaves: Callable[[np.ndarray, np.ndarray, np.ndarray, int], np.ndarr
     return decide
 
 
-def scaled(weights_RV: np.ndarray) -> np.ndarray:
-    return weights_RV / weights_RV.sum(axis=-1, keepdims=True)
-
-
 def right_rest(p_RV, held_RV, q_RV, rank) -> np.ndarray:
-    return scaled(residual(held_RV, q_RV))
+    return scaled(residual(held_RV, q_RV))[0]
 
 
 def _held_against_p(p_RV, held_RV, q_RV, rank) -> np.ndarray:
@@ -64,12 +61,12 @@ def _held_against_p(p_RV, held_RV, q_RV, rank) -> np.ndarray:
 
 def _of_the_first_alone(p_RV, held_RV, q_RV, rank) -> np.ndarray:
     """What the second's rejection leaves isn't taken away."""
-    return scaled(residual(held_RV, q_RV)) if rank == 0 else held_RV
+    return scaled(residual(held_RV, q_RV))[0] if rank == 0 else held_RV
 
 
 def _not_scaled(p_RV, held_RV, q_RV, rank) -> np.ndarray:
     """The second sibling is held against weights that sum to less than 1; what is left of them may be nothing."""
-    rest_RV = np.maximum(held_RV - q_RV, 0.0)
+    rest_RV = residual(held_RV, q_RV)
     return np.where(rest_RV.any(axis=-1, keepdims=True), rest_RV, held_RV)
 
 

@@ -2,14 +2,16 @@
 
 import json
 import math
+import os
 from pathlib import Path
 
 import yaml
 from jsonschema import Draft202012Validator
 
-from specledger.foundation.drafters import DEPTHS, EAGER, HEADS, SPECS, TREE, branched, goes_on_from_caches, methods
+from specledger.foundation.drafters import DEPTHS, EAGER, HEADS, SPECS, TREE, branched
 from specledger.foundation.errors import UserError
 
+UNQUOTED = "write it without quotes, in a file for --configfile, since --config makes text of it"
 SCHEMA = Path(__file__).resolve().parents[2] / "schemas" / "config.schema.yaml"
 
 
@@ -24,7 +26,7 @@ def schema() -> dict:
         }
 
     sweep, required = found["properties"]["sweep"]["properties"], [name for name, one in SPECS.items() if one.required]
-    fill(found["$defs"]["heads"]["properties"]["steps"], dict.fromkeys(HEADS, "positive"), list(HEADS))
+    fill(found["$defs"]["heads"]["properties"]["steps"], dict.fromkeys(HEADS, "steps"), list(HEADS))
     gammas = dict.fromkeys(SPECS, "gammas")
     fill(sweep["gammas"], gammas, required)
     trees = [name for one in SPECS.values() for name in one.titles if branched(name)]
@@ -55,7 +57,9 @@ def _allowed(error) -> str:
         case "type" if error.validator_value == "object":
             return "must hold the keys " + ", ".join(schema["properties"])
         case "type":
-            return f"must be {schema.get('description', error.validator_value)}{_number_hint(value)}"
+            return (
+                f"must be {schema.get('description', error.validator_value)}{_yaml_hint(value, error.validator_value)}"
+            )
         case "minItems" if not value:
             return "must not be empty"
         case "uniqueItems":
@@ -64,15 +68,50 @@ def _allowed(error) -> str:
             return f"must be {schema.get('description', error.message)}"
 
 
-def _number_hint(value) -> str:
-    """How to write a number that arrived as text; empty for anything else."""
-    try:
-        float(value if isinstance(value, str) else "")
-    except ValueError:
-        return ""
-    if isinstance(yaml.safe_load(value), str):
+def _yaml_hint(value, wanted: str | list) -> str:
+    """How to write what YAML, or the command line, made something else of; empty where neither did."""
+    if isinstance(value, str):
+        try:
+            read = yaml.safe_load(value)
+        except yaml.YAMLError:
+            return ""
+        if not isinstance(read, str | None):
+            return f"; it came as text: {UNQUOTED}"
+        try:
+            float(value)
+        except ValueError:
+            return ""
         return f"; YAML reads {value} as text, write it with a point, as in 1.0e-5"
-    return "; it came as text: write it without quotes, in a file for --configfile, since --config makes text of it"
+    if "string" in wanted and not isinstance(value, dict | list | None):
+        what = {bool: "true or false", int: "a number", float: "a number"}.get(type(value), "a date")
+        return f"; YAML reads that as {what}, write it in quotes, in a file"
+    return ""
+
+
+class _Strict(yaml.SafeLoader):
+    """Refuses a key that stands twice in one mapping, of which YAML would keep the last without a word."""
+
+    def construct_mapping(self, node, deep=False):
+        seen = {}
+        for key, _ in node.value:
+            name = self.construct_object(key, deep=True)
+            if key.tag != "tag:yaml.org,2002:merge" and str(name) in seen:
+                lines = f"lines {seen[str(name)]} and {key.start_mark.line + 1}"
+                raise UserError(
+                    f"{self.name}: the key {name} stands there twice, in {lines}; one of them has no effect"
+                )
+            seen[str(name)] = key.start_mark.line + 1
+        return super().construct_mapping(node, deep)
+
+
+def check_file(path: Path) -> None:
+    """UserError where a configuration says a key twice; what else is wrong with a file, Snakemake says."""
+    try:
+        with Path(path).open(encoding="utf-8") as file:
+            yaml.load(file, _Strict)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, TypeError, ValueError) as error:
+        if isinstance(error, UserError):
+            raise
 
 
 def _refuse_by_schema(error) -> None:
@@ -90,11 +129,11 @@ def _refuse_by_schema(error) -> None:
 
 def validate(config: dict) -> None:
     """UserError in one line, with key, value and what is allowed, for the first thing that is wrong."""
+    _check_finite(config)
     errors = Draft202012Validator(schema()).iter_errors(config)
     errors = sorted(errors, key=lambda e: (list(map(str, e.path)), e.message))
     if errors:
         _refuse_by_schema(errors[0])
-    _check_finite(config)
     _check_seeds(config)
     _check_models(config["model"])
     _check_training(config["training"])
@@ -103,6 +142,27 @@ def validate(config: dict) -> None:
     _check_lookup(config["drafting"])
     _check_checks(config)
     _check_sequences(config)
+
+
+def asked_of_text(config: dict) -> dict:
+    """What the text must be long and plain enough for, as `corpus.text.check_fits` takes it."""
+    return {
+        "context": config["model"]["context"],
+        "validation_fraction": config["corpus"]["validation_fraction"],
+        "prompt": config["corpus"]["prompt"],
+        "positions": config["acceptance"]["positions"] + 1,
+        "order": config["ngram"]["order"],
+    }
+
+
+def check_place(folder: Path) -> None:
+    """UserError where no result can be written into `folder`, which need not be there yet."""
+    there = next(path for path in (folder.absolute(), *folder.absolute().parents) if os.path.lexists(path))
+    if not there.is_dir():
+        what = "a link to nothing" if there.is_symlink() and not there.exists() else "a file"
+        raise UserError(f"{there}: is {what}, and results go into a folder of that name; move it away")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise UserError(f"{there}: not writable; run in a folder of yours, or with snakemake --directory FOLDER")
 
 
 def _check_finite(value, path=()) -> None:
@@ -145,10 +205,9 @@ def _check_engines(sweep: dict) -> None:
     engines = sweep["engines"]
     if not set(engines) & set(EAGER):
         refuse("sweep.engines", engines, f"must hold {' or '.join(EAGER)}, which the checks are made with")
-    heads = [f"sweep.gammas.{name}" for name, found in sweep["gammas"].items() if found and goes_on_from_caches(name)]
     trees = [f"sweep.trees.{name}" for name, found in sweep["trees"].items() if found]
-    if "cached" not in engines and (heads or trees):
-        refuse("sweep.engines", engines, f"must hold cached, the engine of {(heads + trees)[0]} ([] leaves that out)")
+    if "cached" not in engines and trees:
+        refuse("sweep.engines", engines, f"must hold cached, the engine of {trees[0]} ([] leaves that out)")
 
 
 def _check_lookup(drafting: dict) -> None:
@@ -158,8 +217,8 @@ def _check_lookup(drafting: dict) -> None:
 
 
 def _check_gammas(config: dict) -> None:
-    if not methods(config):
-        refuse("sweep.gammas", config["sweep"]["gammas"], "a drafter must have a gamma, or sweep.trees a tree")
+    if not any(config["sweep"]["gammas"].values()):
+        refuse("sweep.gammas", config["sweep"]["gammas"], "at least one drafter must have a gamma")
     largest = config["model"]["context"] - 1
     for drafter, gammas in config["sweep"]["gammas"].items():
         limit = DEPTHS.get(drafter, largest)
@@ -172,10 +231,15 @@ def _check_gammas(config: dict) -> None:
 
 def _check_checks(config: dict) -> None:
     checks, context = config["checks"], config["model"]["context"]
+    if checks["prefix_short"] >= context:
+        refuse("checks.prefix_short", checks["prefix_short"], f"must be less than model.context {context}")
     if not checks["prefix_short"] < checks["prefix_long"] <= context:
         allowed = f"must be more than checks.prefix_short {checks['prefix_short']} and at most model.context {context}"
         refuse("checks.prefix_long", checks["prefix_long"], allowed)
     longest = max((gamma for gammas in config["sweep"]["gammas"].values() for gamma in gammas), default=0)
+    if longest > context - 2:
+        allowed = f"must leave room for a character of checks.greedy_prompt and a token in model.context {context}"
+        refuse("sweep.gammas", longest, allowed)
     room = context - checks["greedy_prompt"] - longest
     if room < 1:
         allowed = f"must leave room for a token and the largest gamma {longest} in model.context {context}"
@@ -190,8 +254,14 @@ def _check_checks(config: dict) -> None:
 def _check_sequences(config: dict) -> None:
     gamma, context = config["sequences"]["gamma"], config["model"]["context"]
     prompt, least = len(config["corpus"]["prompt"]), max(gamma + 1, 3)
-    if prompt + least + gamma > context:
-        refuse("corpus.prompt", config["corpus"]["prompt"], f"must have at most {context - least - gamma} characters")
+    most = context - least - gamma
+    if most < 2:
+        allowed = f"leaves no room for a prompt of 2 characters and {least} tokens in model.context {context}"
+        refuse("sequences.gamma", gamma, allowed)
+    if prompt > most:
+        room = f"model.context {context} less {least} tokens and sequences.gamma {gamma}"
+        allowed = f"must have at most {most} characters ({room})"
+        refuse("corpus.prompt", config["corpus"]["prompt"], allowed)
     for key in ("sequences", "controls"):
         tokens = config[key]["tokens"]
         if tokens < least:

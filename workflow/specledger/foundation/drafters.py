@@ -135,11 +135,6 @@ def base_of(name: str) -> str:
     return name.removesuffix(TREE).removesuffix(TYPICAL)
 
 
-def goes_on_from_caches(name: str) -> bool:
-    """Heads and trees, which only an engine that keeps what it computed can serve."""
-    return name not in (*SPEAKING, *CHOOSERS)
-
-
 def heads_of(config: dict) -> list[str]:
     """The heads that the drafters of the sweep use, and that those begin with, in the order of `HEADS`."""
     asked = set(map(base_of, methods(config)))

@@ -13,7 +13,7 @@ import time
 import psutil
 
 NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
-WITHIN_S = 8.0  # jobs that still run then are killed
+WITHIN_S = 6.0  # jobs that still run then are killed
 
 
 def end_jobs_on_signals() -> None:

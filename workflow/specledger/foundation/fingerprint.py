@@ -84,8 +84,9 @@ class Parsed:
 
 
 @cache
-def _parsed(path: Path) -> Parsed:
-    tree = _without_docstrings(ast.parse(path.read_text(encoding="utf-8")))
+def _parsed(text: str) -> Parsed:
+    """A module by its text, so that an edit is seen."""
+    tree = _without_docstrings(ast.parse(text))
     definitions = {}
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
@@ -93,6 +94,10 @@ def _parsed(path: Path) -> Parsed:
         elif isinstance(node, ast.Assign):
             definitions.update({to.id: node for to in node.targets if isinstance(to, ast.Name)})
     return Parsed(dump=ast.dump(tree), definitions=definitions, imports=imports_of(tree))
+
+
+def _of(path: Path) -> Parsed:
+    return _parsed(path.read_text(encoding="utf-8"))
 
 
 def modules_of(entry: str) -> dict[str, set[str] | None]:
@@ -109,7 +114,7 @@ def modules_of(entry: str) -> dict[str, set[str] | None]:
         path = module_path(name)
         if path is None or (name in found and (found[name] is None or wanted in found[name])):
             continue
-        parsed = _parsed(path)
+        parsed = _of(path)
         if name.startswith(f"{DRAFTERS}.") and wanted:
             found.setdefault(name, set())
             new = parsed.needed_by([wanted]) - found[name]
@@ -126,16 +131,16 @@ def modules_of(entry: str) -> dict[str, set[str] | None]:
 def _in_every_module(names: set[str]) -> list[tuple[str, str]]:
     """What of these names each module of drafters defines."""
     paths = sorted((PACKAGE / "drafters").glob("*.py"))
-    return [(f"{DRAFTERS}.{path.stem}", name) for path in paths for name in names & set(_parsed(path).definitions)]
+    return [(f"{DRAFTERS}.{path.stem}", name) for path in paths for name in names & set(_of(path).definitions)]
 
 
-def _specs(shown: bool) -> str:
-    """What is declared of the drafters; without what is only shown, unless `shown`."""
+def _specs(shown: bool, trained: bool) -> str:
+    """What is declared of the drafters, or of the trained ones alone; without what is only shown, unless `shown`."""
     found = []
     for path in sorted((PACKAGE / "drafters").glob("*.py")):
-        node = _parsed(path).definitions.get("SPECS")
+        node = _of(path).definitions.get("SPECS")
         for call in ast.walk(node) if node is not None else ():
-            if isinstance(call, ast.Call):
+            if isinstance(call, ast.Call) and (not trained or any(one.arg == "trained" for one in call.keywords)):
                 found.append([ast.dump(one) for one in call.keywords if shown or one.arg not in SHOWN])
     return repr(found)
 
@@ -146,11 +151,14 @@ def code_hash(stage: str, extra: tuple[Path, ...] = ()) -> str:
     modules = modules_of(entry_of(stage))
     for name, wanted in sorted(modules.items()):
         if name.partition(".")[2] not in SPEAKING:
-            parsed = _parsed(module_path(name))
+            parsed = _of(module_path(name))
             dumps = [ast.dump(parsed.definitions[one]) for one in sorted((wanted or set()) & set(parsed.definitions))]
             digest.update(f"{name}\0{parsed.dump if wanted is None else dumps}\0".encode())
     if f"{PACKAGE.name}.foundation.drafters" in modules:
-        digest.update(_specs(shown=any(name.startswith(f"{PACKAGE.name}.reporting") for name in modules)).encode())
+        shown = any(name.startswith(f"{PACKAGE.name}.reporting") for name in modules)
+        digest.update(_specs(shown=shown, trained=stage == "train-head").encode())
+    if f"{PACKAGE.name}.decoding.building" in modules:
+        extra = (*extra, PACKAGE / "decoding" / "kernels.cpp")
     for path in sorted(extra):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]

@@ -43,11 +43,14 @@ class Log:
         self.tell(f"specledger: {line}", line)
 
     def tell(self, line: str, logged: str) -> None:
-        """A line to the terminal, by way of the view where there is one; `logged` is what the log says without one."""
-        if self.viewed:
+        """A line to the terminal, by way of the view where there is one, and `logged` to the log."""
+        viewed = self.viewed
+        if viewed:
             self.write(SAID + line)
+        if not viewed or "\n" in logged:
+            self.write(logged)
+        if viewed:
             return
-        self.write(logged)
         with contextlib.suppress(OSError):  # the terminal was closed
             print(line, file=sys.stderr, flush=True)
 

@@ -27,12 +27,18 @@ def _plain(value):
     return value
 
 
+def _set(sampling: dict) -> dict:
+    """What is set of a sampling: an option more, at its default in every configuration there is, changes nothing."""
+    return {name: value for name, value in sampling.items() if value is not None}
+
+
 def _cast_of(config: dict) -> dict:
     """Drafters that are followed along a text, and with their gammas those that decode texts of their own."""
     gammas = methods(config)
     apart = {name: choices for name, choices in gammas.items() if name not in SPEAKING}
     heads = sorted(name for name in apart if name not in CHOOSERS and not branched(name))
-    return {"drafters": sorted(set(gammas) - set(apart)), "choosers": apart, "heads": heads} | {
+    # The rule is drawn at real positions whatever decodes: with the draft model, where no other drafter says its q.
+    return {"drafters": sorted(set(gammas) - set(apart)) or ["draft"], "choosers": apart, "heads": heads} | {
         "drafting": config["drafting"]
     }
 
@@ -57,7 +63,7 @@ MEASURING = ("trees", "checks", "acceptance", "sequences", "controls", "sweep")
 
 def _measured_by(config: dict, stage: str) -> dict:
     """What a stage that plays with the models of a seed depends on."""
-    sweep, sampling = config["sweep"], {"sampling": config["sampling"]}
+    sweep, sampling = config["sweep"], {"sampling": _set(config["sampling"])}
     shared = {"prompt": config["corpus"]["prompt"], "device": config["device"], "threads": config["threads"]}
     drafting, engines = {"drafting": config["drafting"]}, sweep["engines"]
     match stage:
@@ -71,7 +77,8 @@ def _measured_by(config: dict, stage: str) -> dict:
             # In a few tokens a search finds nothing; typical acceptance is lossy by design.
             asked = [name for name in sorted(methods(config)) if not name.endswith(TYPICAL)]
             drafters = [name for name in asked if not SPECS[base_of(name)].searches]
-            slice_ = {**config["sequences"], "engines": engines, "drafters": drafters, **drafting}
+            samplings = {"samplings": [_set(sampling) for sampling in config["sequences"]["samplings"]]}
+            slice_ = {**config["sequences"], **samplings, "engines": engines, "drafters": drafters or ["draft"], **drafting}
         case "controls":
             slice_ = {**config["controls"], "gamma": config["sequences"]["gamma"]}
         case "sweep":

@@ -49,7 +49,7 @@ class Job:
     def look(self) -> list[str]:
         """Read on in the log: `says` becomes its last line; returns the lines that are marked as said."""
         found: list[str] = []
-        with contextlib.suppress(OSError, TypeError):
+        with contextlib.suppress(OSError):
             if self.log.stat().st_mtime < self.begun - 1:  # of an earlier run
                 return found
             with self.log.open("rb") as file:
@@ -67,7 +67,10 @@ class Job:
 
     def line(self, now: float) -> str:
         """How far it is, by its own word where it has one."""
-        return self.says if LEFT.search(self.says) else f"{self.name}: {in_words(now - self.begun)} so far"
+        left = LEFT.search(self.says)
+        if left is not None:
+            return f"{self.says[: left.start()]}, {in_words(int(left[1]))} left"
+        return f"{self.name}: {in_words(now - self.begun)} so far"
 
     def left_s(self, expected_s: float | None, now: float) -> float | None:
         """Seconds until it ends: by its own word where it has one."""

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from specledger.models.cache import Attended, KVCache, causal
+from specledger.models.cache import Attended, Cache, causal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,12 +102,16 @@ class Attention(nn.Module):
         self.k_proj = Linear(config.width, kv_width)
         self.v_proj = Linear(config.width, kv_width)
         self.o_proj = Linear(config.width, config.width)
+        self.qkv_proj: Linear | None = None  # the three in one product, once they are fused
+        self.widths = [config.width, kv_width, kv_width]
 
     def forward(self, x_BTD: Tensor, seen: Attended, layer: int) -> Tensor:
         B, T, D = x_BTD.shape
-        q_BHTE = self.q_proj(x_BTD).view(B, T, -1, self.head_width).transpose(1, 2)
-        k_BKTE = self.k_proj(x_BTD).view(B, T, -1, self.head_width).transpose(1, 2)
-        v_BKTE = self.v_proj(x_BTD).view(B, T, -1, self.head_width).transpose(1, 2)
+        if self.qkv_proj is None:
+            parts = self.q_proj(x_BTD), self.k_proj(x_BTD), self.v_proj(x_BTD)
+        else:
+            parts = self.qkv_proj(x_BTD).split(self.widths, dim=-1)
+        q_BHTE, k_BKTE, v_BKTE = (part.view(B, T, -1, self.head_width).transpose(1, 2) for part in parts)
         q_BHTE, k_BKTE = rotate(q_BHTE, seen.cos_TE, seen.sin_TE), rotate(k_BKTE, seen.cos_TE, seen.sin_TE)
         k_BKSE, v_BKSE = seen.keys_and_values(layer, k_BKTE, v_BKTE)
         mixed_BHTE = attend(q_BHTE, k_BKSE, v_BKSE, attn_mask=seen.mask_TS, is_causal=seen.is_causal, enable_gqa=True)
@@ -122,9 +126,14 @@ class SwiGLU(nn.Module):
         self.gate_proj = Linear(config.width, config.hidden)
         self.up_proj = Linear(config.width, config.hidden)
         self.down_proj = Linear(config.hidden, config.width)
+        self.gate_up_proj: Linear | None = None  # the first two in one product, once they are fused
 
     def forward(self, x_BTD: Tensor) -> Tensor:
-        return self.down_proj(F.silu(self.gate_proj(x_BTD)) * self.up_proj(x_BTD))
+        if self.gate_up_proj is None:
+            gate_BTD, up_BTD = self.gate_proj(x_BTD), self.up_proj(x_BTD)
+        else:
+            gate_BTD, up_BTD = self.gate_up_proj(x_BTD).chunk(2, dim=-1)
+        return self.down_proj(F.silu(gate_BTD) * up_BTD)
 
 
 class Block(nn.Module):
@@ -155,6 +164,8 @@ class Trunk(nn.Module):
 class Llama(nn.Module):
     """The model: tokens to the trunk's last hidden state, and from there to logits."""
 
+    chain = None  # an engine may have code that draws draft tokens without being asked for each
+
     def __init__(self, config: LlamaConfig):
         super().__init__()
         self.config = config
@@ -164,7 +175,7 @@ class Llama(nn.Module):
         self.register_buffer("cos", cos, persistent=False)
         self.register_buffer("sin", sin, persistent=False)
 
-    def hidden(self, tokens_BT: Tensor, cache: KVCache | None = None) -> Tensor:
+    def hidden(self, tokens_BT: Tensor, cache: Cache | None = None) -> Tensor:
         """The residual stream after the last block, before the final norm: [B, T, D].
 
         Without a cache the T <= context tokens are all there is. With one they follow the cached
@@ -172,7 +183,7 @@ class Llama(nn.Module):
         """
         return self.streams(tokens_BT, cache)[1]
 
-    def streams(self, tokens_BT: Tensor, cache: KVCache | None = None) -> tuple[Tensor, Tensor]:
+    def streams(self, tokens_BT: Tensor, cache: Cache | None = None) -> tuple[Tensor, Tensor]:
         """The residual stream before and after the last block, each [B, T, D]; arguments as of `hidden`."""
         T = tokens_BT.shape[1]
         seen = cache.extend(T) if cache is not None else causal(self.cos[:T], self.sin[:T])
@@ -181,12 +192,35 @@ class Llama(nn.Module):
             before_BTD, x_BTD = x_BTD, block(x_BTD, seen, index)
         return before_BTD, x_BTD
 
+    def outputs(self, tokens_BT: Tensor, cache: Cache, rows: int) -> tuple[Tensor, Tensor, Tensor]:
+        """`streams`, and the logits of the last `rows` positions [B, rows, V]."""
+        before_BTD, hidden_BTD = self.streams(tokens_BT, cache)
+        return before_BTD, hidden_BTD, self.logits(hidden_BTD[:, -rows:])
+
     def logits(self, hidden_BTD: Tensor) -> Tensor:
         """Logits [B, T, V] of the next token from the trunk's hidden state."""
         return self.lm_head(self.model.norm(hidden_BTD))
 
     def forward(self, tokens_BT: Tensor) -> Tensor:
         return self.logits(self.hidden(tokens_BT))
+
+
+def fuse(*modules: nn.Module) -> None:
+    """Make q/k/v one matrix product, and gate/up one, for inference alone; the parts become views of the whole."""
+    for part in (part for module in modules for part in module.modules()):
+        if isinstance(part, Attention):
+            part.qkv_proj = _fused(part.q_proj, part.k_proj, part.v_proj)
+        elif isinstance(part, SwiGLU):
+            part.gate_up_proj = _fused(part.gate_proj, part.up_proj)
+
+
+def _fused(*parts: Linear) -> Linear:
+    found = Linear(parts[0].in_features, sum(part.out_features for part in parts))
+    weight = torch.cat([part.weight.detach() for part in parts])
+    found.weight = nn.Parameter(weight, requires_grad=False)
+    for part, rows in zip(parts, weight.split([part.out_features for part in parts]), strict=True):
+        part.weight = nn.Parameter(rows, requires_grad=False)
+    return found
 
 
 def initialise(module: nn.Module, generator: torch.Generator, std: float = 0.02) -> None:

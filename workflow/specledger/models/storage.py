@@ -1,6 +1,8 @@
 """A model as a folder: config.json and model.safetensors in Hugging Face's layout, heads beside them."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
@@ -70,13 +72,17 @@ def save_model(folder: Path, model: Llama, mtp: torch.nn.Module | None = None) -
 
 
 def load_tensors(path: Path) -> dict:
-    """Tensors by name; UserError for a file that is missing or damaged."""
+    """Tensors by name; UserError for a file that is missing or damaged, or that holds what is not a number."""
     try:
-        return load_file(path)
+        tensors = load_file(path)
     except FileNotFoundError:
         raise UserError(f"{path}: missing; run snakemake again, it makes what is missing") from None
     except SafetensorError as error:
         raise UserError(f"{path}: damaged ({error}); delete it and run snakemake again") from None
+    for name, tensor in tensors.items():
+        if not tensor.isfinite().all():
+            raise UserError(f"{path}: {name} holds NaN or infinity; delete the file and run snakemake again")
+    return tensors
 
 
 def under(prefix: str, tensors: dict) -> dict:
@@ -105,3 +111,13 @@ def load_model(folder: Path, device: torch.device) -> Llama:
     model = Llama(_load_config(folder / "config.json"))
     fill(model, load_tensors(folder / "model.safetensors"), folder / "model.safetensors")
     return model.to(device).eval().requires_grad_(False)
+
+
+def of_one_vocabulary(symbols: int, found: Mapping[Path, Any]) -> None:
+    """UserError for the first file whose model was not made for a text of so many symbols."""
+    for path, made in found.items():
+        if made.vocabulary != symbols:
+            raise UserError(
+                f"{path}: is of a vocabulary of {made.vocabulary} symbols, and this study's is of {symbols}; "
+                "delete it and run snakemake again"
+            )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from specledger.foundation.errors import UserError
 from specledger.reporting import explorables
 from specledger.reporting.document import Explorable, View
-from specledger.reporting.formats import number, percent, whole
+from specledger.reporting.formats import number, percent, whole, written
 from specledger.reporting.study import Study
 from specledger.reporting.views_bounds import ends_of
 from specledger.reporting.wording import Wording
@@ -98,14 +98,14 @@ def sample(study: Study, words: Wording) -> Explorable:
     tokens = record["tokens"][:SAMPLE_LENGTH]
     rounds: dict[int, list[dict]] = {}
     for token in tokens:
-        rounds.setdefault(token["round"], []).append({"text": token["text"], "kind": token["kind"]})
+        rounds.setdefault(token["round"], []).append({"text": written(token["text"]), "kind": token["kind"]})
     steps = list(rounds.values())
     kinds = [token["kind"] for token in tokens]
     judged = kinds.count("accepted") + kinds.count("resampled")
     return explorables.block(
         "sample",
         words,
-        {"prompt": record["prompt"], "steps": steps},
+        {"prompt": written(record["prompt"]), "steps": steps},
         names={"kind": ("accepted", "sampled", "resampled"), "engine": (record["engine"],)},
         outcomes={
             "forwards": whole(len(steps)),

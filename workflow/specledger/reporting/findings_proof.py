@@ -7,6 +7,7 @@ from specledger.reporting.study import Study
 from specledger.reporting.tables import Row
 from specledger.reporting.views import largest, least
 from specledger.reporting.wording import Wording
+from specledger.sampling.distributions import SETTINGS
 
 ROUNDING = 1e-12  # what float64 may leave between two exact laws of a block
 LEVEL = 0.001
@@ -171,7 +172,7 @@ def proof_values(study: Study, words: Wording) -> dict[str, str]:
             "sections.proof." + ("triples" if any(r["test"] == "3-gram" for r in sequences) else "pairs")
         ),
         "block": formats.whole(gamma + 1 if known(gamma) else None),
-        "settings_count": formats.whole(len({(r["temperature"], r["top_k"], r["top_p"]) for r in sequences})),
+        "settings_count": formats.whole(len({tuple(r[name] for name in SETTINGS) for r in sequences})),
         "alarm_repeats": formats.whole(largest(row["repeats"] for row in alarms)),
         "alarm_most": formats.percent(largest(row["hi"] for row in alarms), 1),
         "alarm_level": formats.setting(largest(row["level"] for row in alarms)),

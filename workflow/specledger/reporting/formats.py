@@ -120,6 +120,11 @@ def visible(text: str) -> str:
     return "".join(" " if one == " " else symbol(one) for one in text)
 
 
+def written(text: str) -> str:
+    """A text over its lines, with what no page can hold or would change its order shown by its code point."""
+    return "".join(one if one in "\n\t " else symbol(one) for one in text)
+
+
 def runs(seeds: list[int]) -> str:
     """1–8, 11: seeds in order, consecutive ones as a range."""
     groups: list[list[int]] = []

@@ -14,6 +14,7 @@ from specledger.foundation.records import write_text
 from specledger.reporting.document import Download
 from specledger.reporting.drafter_css import drafter_css
 from specledger.reporting.explorables import FILTERS, SCRIPTS, STYLES, packed
+from specledger.reporting.formats import visible
 from specledger.reporting.formulas import FORMULAS, formula_svg
 from specledger.reporting.report import build
 from specledger.reporting.study import Study
@@ -86,8 +87,8 @@ def _environment() -> Environment:
 
 
 def _sortable(value: float | str) -> float | str:
-    """What a cell is sorted by, to six digits: a page has thousands of them."""
-    return f"{value:.6g}" if isinstance(value, float) else value
+    """What a cell is sorted by, to six digits: a page has thousands of them. HTML can't hold every character."""
+    return f"{value:.6g}" if isinstance(value, float) else visible(value) if isinstance(value, str) else value
 
 
 def _drawings(study: Study) -> dict[str, str]:

@@ -9,6 +9,7 @@ from specledger.reporting import (
     findings,
     findings_proof,
     findings_rates,
+    formats,
     glossary,
     views_acceptance,
     views_checks,
@@ -70,15 +71,15 @@ def sample_of(make: Builder) -> tuple[Text, Sample]:
     runs: list[list[str]] = []
     for token in tokens:
         if runs and runs[-1][0] == token["kind"]:
-            runs[-1][1] += token["text"]
+            runs[-1][1] += formats.written(token["text"])
         else:
-            runs.append([token["kind"], token["text"]])
+            runs.append([token["kind"], formats.written(token["text"])])
     counts = {kind: sum(token["kind"] == kind for token in tokens) for kind in KINDS}
     method = {"drafter": "mtp", "gamma": 1, **record}
     values = findings.method_names(words, method) | {kind: str(number) for kind, number in counts.items()}
     lead = make.text("sections.mtp.sample_lead", **(values | {"total": str(len(tokens))}))
     return lead, Sample(
-        prompt=record["prompt"],
+        prompt=formats.written(record["prompt"]),
         runs=tuple(Run(kind=kind, text=text) for kind, text in runs),
         legend=tuple(Legend(kind=kind, label=words.name("kind", kind)) for kind in KINDS),
     )

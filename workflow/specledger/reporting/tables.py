@@ -10,11 +10,12 @@ from pathlib import Path
 from types import MappingProxyType
 
 from specledger.foundation.errors import UserError
+from specledger.sampling.distributions import SETTINGS
 
 TEXT = frozenset(
     "claim title source published unit rule interval verdict why engine context_rule drafter model precision "
     "context section test caught_by kind method what group reason note case pair reference gammas goal program loop "
-    "device system setting comparable shape alpha_by_position head trunk loss part step "
+    "device system setting comparable shape alpha_by_position head trunk loss part "
     "mode version prompt control expected".split()
 )
 
@@ -43,7 +44,7 @@ REQUIRED: Mapping[str, str] = MappingProxyType(
         "contexts": "drafter contexts tested draws seeds fisher_p sum_chi2 sum_df sum_p holm_rejected bh_rejected ks_p "
         "below_05 below_05_lo below_05_hi plausible_share",
         "p_values": "drafter bin_lo bin_hi count expected",
-        "sequences": "engine drafter gamma temperature top_k top_p test texts tokens seeds statistic df p_value "
+        "sequences": f"engine drafter gamma {' '.join(SETTINGS)} test texts tokens seeds statistic df p_value "
         "least_p holm_p",
         "controls": "rule source kind drafter gamma temperature n caught_by p_value power expected_caught caught tests",
         "false_alarms": "test repeats n level rejected rate lo hi inside",
@@ -144,7 +145,7 @@ def read_table(path: Path, required: str = "", *, may_be_empty: bool = False) ->
         raise UserError(f"{path}: a row has another number of cells than the header")
     if len(lines) == 1 and not may_be_empty:
         raise UserError(f"{path}: holds no rows")
-    strict = set(required.split()) - TEXT
+    strict = set(required.split()) - TEXT - {"step"}  # a name in waterfall.csv, a number in a history
     rows = tuple(
         MappingProxyType(
             {name: _cell(path, number, name, cell, name in strict) for name, cell in zip(columns, line, strict=True)}

@@ -8,6 +8,7 @@ from specledger.reporting.study import Study
 from specledger.reporting.tables import Row
 from specledger.reporting.views import columns, count, grouped, largest, named, num, plainly, view, yes_no
 from specledger.reporting.wording import Wording
+from specledger.sampling.distributions import SETTINGS
 
 MOST_ROWS = 60
 CERTAIN = {"accounting", "range"}  # what they hold must be so, whatever was drawn
@@ -64,10 +65,9 @@ def contexts(study: Study, words: Wording) -> View:
 
 
 def _sampling(words: Wording, row: Row) -> Cell:
-    """T = 1, top-k 10, top-p 0.9: what is set of the three."""
-    parts = [f"T = {formats.setting(row['temperature'])}"]
-    parts += [f"top-k {formats.setting(row['top_k'])}"] if known(row["top_k"]) else []
-    parts += [f"top-p {formats.setting(row['top_p'])}"] if known(row["top_p"]) else []
+    """T = 1, top-k 10, top-p 0.9: what is set."""
+    words = {name: name.replace("_", "-") for name in SETTINGS} | {"temperature": "T ="}
+    parts = [f"{words[name]} {formats.setting(row[name])}" for name in SETTINGS if known(row[name])]
     return cell(", ".join(parts), sort=", ".join(parts))
 
 
@@ -94,7 +94,7 @@ def sequences(study: Study, words: Wording) -> View:
     """A row a decoder and setting, a column a test."""
     table = study.tables["sequences"]
     tests = _present(table.rows)
-    keys = ("engine", "drafter", "gamma", "temperature", "top_k", "top_p")
+    keys = ("engine", "drafter", "gamma", *SETTINGS)
     rows = []
     for found in grouped(table.rows, *keys).values():
         one, by_test = found[0], {row["test"]: row for row in found}

@@ -5,8 +5,8 @@ in another order, for a tree of fixed shape: all first siblings are judged at on
 round did not come to is left out in the end. The tests hold both to the same verdicts, draw by draw.
 
 Nothing can be raised from such a call. A failure comes back as `total`, a number that the host reads with the round's
-other results, without another wait, and must find finite and above 0 (`check_total`): it is NaN where a row of p was no
-distribution (NaN, +inf, all -inf) or a draft token has no probability under its own q, and 0 where a row has no mass.
+other results, without another wait, and must find finite and above 0 (`check_total`): it is NaN where the logits of a
+row of p were those of no distribution (NaN, +inf, all -inf), or where a draft token has no probability under its own q.
 Shapes: G nodes, R = G + 1 rows of p, V vocabulary.
 """
 
@@ -59,7 +59,7 @@ def judge(
         draft_tokens_G: the nodes' tokens, from 0 to V - 1 also where there is no node.
         accept_uniforms_G, extra_uniform: uniforms in [0, 1); the latter [], taken out of a vector inside of the call.
         layout: `Layout.of(tree, device)`, made outside of the call.
-        there_G: which places hold a node; None for all. Nodes below an empty place, and siblings after it, are none.
+        there_G: which places hold a node; None for all. The siblings behind an empty place must be empty too.
     """
     accepted, chances, rows = [], [], [target_probs_RV]
     for number, rank in enumerate(layout.ranks):

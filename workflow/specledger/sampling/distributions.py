@@ -7,10 +7,9 @@ it sampled from. Arrays are NumPy's or PyTorch's. Shapes: ... any leading dimens
 from dataclasses import dataclass, fields
 
 import numpy as np
-import torch
 
 from specledger.sampling.arrays import Array, doubles, namespace, top
-from specledger.sampling.warpers import WARPERS, Warper
+from specledger.sampling.warpers import WARPERS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +32,7 @@ class Sampling:
 
 
 GREEDY = Sampling(temperature=0.0)
+SETTINGS = tuple(field.name for field in fields(Sampling))
 
 
 def distribution(logits: Array, sampling: Sampling) -> Array:
@@ -64,8 +64,8 @@ def draw(weights: Array, uniforms: Array | float) -> Array:
     """
     xp = namespace(weights)
     sums = weights.cumsum(-1)
-    if xp is torch and weights.is_cuda:  # sums in parallel may give a symbol without weight a sliver
-        sums = torch.where(weights > 0, sums, 0.0).cummax(dim=-1).values
+    if xp is not np and weights.is_cuda:  # sums in parallel may give a symbol without weight a sliver
+        sums = xp.where(weights > 0, sums, 0.0).cummax(dim=-1).values
     total = sums[..., -1:]
     if xp is np:
         uniforms = np.asarray(uniforms)

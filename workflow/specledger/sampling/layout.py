@@ -59,7 +59,7 @@ class Layout:
 
         nodes, (later, before) = range(len(tree.parents)), tree.earlier
         earlier, paths = set(zip(later, before, strict=True)), [tree.path(node) for node in (ROOT, *nodes)]
-        lined_up, left, ranks = [], [*range(len(paths))], []
+        lined_up, of_last, left, ranks = [], [], [*range(len(paths))], []
         for rank in range(max(tree.ranks) + 1):
             of_rank = [node for node in nodes if tree.ranks[node] == rank]
             parents, known = [tree.parents[node] for node in of_rank], len(paths) + len(lined_up)

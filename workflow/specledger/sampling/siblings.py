@@ -26,24 +26,29 @@ def draw_siblings(probs: Array, uniforms: Array) -> Siblings:
     declared. The first is the one that `draw` draws, and its row is q itself.
     """
     xp = namespace(probs)
+    left, row, some = probs, probs, probs[..., 0] >= 0
     tokens, rows, there = [], [], []
-    left, row, some = probs, probs, None
     for k in range(uniforms.shape[-1]):
         if k:
             left = with_symbol(left, tokens[-1], 0.0)
-            total = left.sum(-1)
-            some = total > 0
-            row = left / xp.where(some, total, 1.0)[..., None]
+            row, some = scaled(left)
         tokens.append(draw(row, uniforms[..., k]))
         rows.append(row)
-        there.append(xp.ones_like(tokens[-1], dtype=bool) if some is None else some)
+        there.append(some)
     return Siblings(xp.stack(tokens, -1), xp.stack(rows, -2), xp.stack(there, -1))
+
+
+def scaled(weights: Array) -> tuple[Array, Array]:
+    """Weights [..., V] scaled to 1, and which rows have any [...]; a row without stays as it is."""
+    total = weights.sum(-1)
+    some = total > 0
+    return weights / namespace(weights).where(some, total, 1.0)[..., None], some
 
 
 def likeliest_siblings(probs: Array, count: int) -> Siblings:
     """The `count` likeliest tokens, in order, the first of those that tie; every row is q itself."""
     xp = namespace(probs)
-    order = (-probs).argsort(-1, stable=True)[..., :count]
+    order = (-probs).argsort(stable=True)[..., :count]
     rows = xp.stack([probs] * count, -2)
     there = at_symbol(rows, order) > 0
     return Siblings(xp.where(there, order, 0), rows, there)

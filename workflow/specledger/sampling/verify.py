@@ -70,7 +70,7 @@ def verify(
         raise ValueError(f"draft_probs row ({n}, {g}) gives its own draft token {draft_tokens_NG[n, g]} no probability")
     parents_G = np.array(tree.parents, dtype=np.int64)
     p_NG = target_probs_NGV[np.arange(N)[:, None], parents_G + 1, draft_tokens_NG]
-    accepted_NG, accept_probs_NG = accept_uniforms_NG * q_NG < p_NG, np.minimum(1.0, p_NG / q_NG)
+    accepted_NG, accept_probs_NG = accept_uniforms_NG * q_NG < p_NG, p_NG / np.maximum(p_NG, q_NG)
     accept_probs_NG[:, np.array(tree.ranks, dtype=np.int64) > 0] = np.nan
     last_N, weights_NV = np.empty(N, dtype=np.int64), np.empty_like(target_probs_NGV[:, 0])
     waiting = [(ROOT, np.arange(N))]  # a node, and the rounds that have accepted it
@@ -85,7 +85,7 @@ def verify(
                 held_RV = held_RV / held_RV.sum(axis=-1, keepdims=True)
                 p_R, q_R = at_symbol(held_RV, tokens_R), q_NG[rounds, node]
                 accepted_R = accept_uniforms_NG[rounds, node] * q_R < p_R
-                accept_probs_NG[rounds, node] = np.minimum(1.0, p_R / q_R)
+                accept_probs_NG[rounds, node] = p_R / np.maximum(p_R, q_R)
             if not accepted_R.all():
                 differences_RV = difference(held_RV, q_RV)
                 # p >= q can't be rejected: the sign says so where rounding has made p smaller than q.
@@ -108,13 +108,18 @@ def verify(
 def difference(target_probs: Array, draft_probs: Array) -> Array:
     """p - q [..., V], right where both are nearly certain.
 
-    At the likeliest symbol of p it is the sum of q - p over all others, which is the same since both sum to 1: where
-    p and q give nearly 1 to the same symbol, both round to 1 and their difference is lost, while what the others differ
-    by is known to the last bit. Where one symbol's difference is negative, another's is positive, whatever the rounding.
+    At the likeliest symbol of p it is the sum of q - p over all others, which is the same since both sum to 1. Where p
+    and q give nearly 1 to one symbol, both round to 1 and their difference is lost, while what the others differ by is
+    known to the last bit. Where one symbol's difference is negative another's is positive, however they are rounded.
     """
     likeliest = target_probs.argmax(-1)
     others = with_symbol(target_probs - draft_probs, likeliest, 0.0)
     return with_symbol(others, likeliest, -others.sum(-1))
+
+
+def residual(target_probs: np.ndarray, draft_probs: np.ndarray) -> np.ndarray:
+    """max(0, p - q) [..., V], not normalised; positive somewhere wherever p and q differ."""
+    return np.maximum(difference(target_probs, draft_probs), 0.0)
 
 
 def check_rows(probs: np.ndarray, name: str) -> None:

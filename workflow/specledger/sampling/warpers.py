@@ -28,9 +28,11 @@ class Temperature:
 
     def __post_init__(self):
         if not 0 <= self.temperature < math.inf:
-            raise ValueError(f"temperature must be at least 0, got {self.temperature}")
+            raise ValueError(f"temperature must be at least 0 and finite, got {self.temperature}")
 
     def __call__(self, log_weights: Array) -> Array:
+        if self.temperature == 1:
+            return log_weights
         if self.temperature:
             return log_weights / self.temperature
         first = log_weights.argmax(-1)[..., None]
