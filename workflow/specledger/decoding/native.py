@@ -240,7 +240,7 @@ _WARPERS: dict[int, tuple[Sampling, Any]] = {}
 
 
 def warpers_of(sampling: Sampling) -> Any:
-    """A reference to the settings as the kernels read them, by identity: hashing a `Sampling` takes longer than a draw."""
+    """A reference to the settings as the kernels read them; by identity, since a hash takes longer than a draw."""
     known = _WARPERS.get(id(sampling))
     if known is None:
         top_p, min_p = (-1.0 if value is None else value for value in (sampling.top_p, sampling.min_p))
@@ -364,7 +364,7 @@ class NativeRules(Rules):
         tree: Tree,
     ) -> Found:
         G, V = draft_probs_GV.shape
-        if V != target_probs_TV.shape[1]:
+        if target_probs_TV.shape[1] != V:
             raise ValueError(
                 f"target_probs and draft_probs must be of one vocabulary, got {len(target_probs_TV[0])} and {V} symbols"
             )
