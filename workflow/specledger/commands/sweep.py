@@ -54,12 +54,12 @@ def run(options, log) -> None:
         engines, left_out = warm_engines(bundle, settings, corpus.prompt.tolist(), seed=options.seed, log=log)
         methods = methods_of(engines, settings["gammas"])
         texts, costs = timed(bundle, engines, methods, corpus, settings, options.seed, log)
-        write(options, settings, corpus, bundle, engines, left_out, texts, costs)
+        write(options, settings, corpus, bundle, engines, left_out, texts, costs, log)
     measuring.certify(options, settings, bundle)
 
 
 def write(
-    options, settings: dict, corpus, bundle: ModelBundle, engines: list, left_out: dict, texts: list, costs: list
+    options, settings: dict, corpus, bundle: ModelBundle, engines: list, left_out: dict, texts: list, costs: list, log
 ) -> None:
     """Every file of the stage but its certificate."""
     output, seed, prompt, sampling = options.output, options.seed, corpus.prompt.tolist(), sampling_of(settings)
@@ -74,7 +74,10 @@ def write(
     write_rows(output / "agreement.csv", list(found), AGREEMENT_COLUMNS)
     write_rows(output / "engines.csv", [{"seed": seed, **row} for row in engine_rows(settings, engines, left_out)])
     window = [executed for executed in engines if executed.context_rule == "window"]
-    apart = [row for executed in window for row in rounds_apart(bundle, executed, prompt, settings, seed)]
+    blocks = len(window) * blocks_apart(settings)
+    with Progress(f"sweep seed {seed}, texts that are not timed", blocks, log, unit="block") as progress:
+        told = progress.advance
+        apart = [row for executed in window for row in rounds_apart(bundle, executed, prompt, settings, seed, told)]
     write_rows(output / "apart.csv", apart, ROUND_COLUMNS)
     write_json(output / "sample.json", sample(bundle, corpus, engines[-1], sampling, seed))
 
@@ -107,11 +110,15 @@ def timed(bundle: ModelBundle, engines: list, methods: list[Method], corpus, set
     return texts, over_blocks(pieces)
 
 
-def rounds_apart(bundle: ModelBundle, executed, prompt: list[int], settings: dict, seed: int):
+def blocks_apart(settings: dict) -> int:
+    """Texts of each method that are not timed: as many as acceptance is counted in."""
+    return min(settings["repeats"], settings["stop"]["blocks"])
+
+
+def rounds_apart(bundle: ModelBundle, executed, prompt: list[int], settings: dict, seed: int, after_each):
     """Rounds of texts that were not timed: what the cost model predicts the timed ones of this engine from."""
-    texts = min(settings["repeats"], settings["stop"]["blocks"])
-    size = {"texts": texts, "tokens": settings["tokens"], "sampling": sampling_of(settings)}
-    return chosen_rounds(bundle, settings["gammas"], prompt, executed, seed=seed, after_each=lambda: None, **size)
+    size = {"texts": blocks_apart(settings), "tokens": settings["tokens"], "sampling": sampling_of(settings)}
+    return chosen_rounds(bundle, settings["gammas"], prompt, executed, seed=seed, after_each=after_each, **size)
 
 
 def warm_engines(
