@@ -219,6 +219,7 @@ def main(given: list[str]) -> None:
         ratio = f", {row['ratio_to_ours']:.2f} times as long as our {row['ours']}" if row["ours"] else ""
         what = f"{row['program']} {row['engine']} {row['method']} {row['drafter']} {row['gamma']}"
         say(f"peers: {what}: {row['seconds']:.3f} s [{row['seconds_lo']:.3f}, {row['seconds_hi']:.3f}]{ratio}")
+    say(f"peers: {common.what_next(options)}")
 
 
 def write(study: Study, rows, tried, chosen, times, facts: dict, machine: dict) -> None:

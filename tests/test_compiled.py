@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from small import drafters_of, lookup_drafter, model_drafter, sizes, tiny_llama
 from specledger.decoding import building
 from specledger.decoding.engines import engine, usable
+from specledger.decoding.graphs import GraphEngine
 from specledger.decoding.loops import autoregressive, speculative
 from specledger.decoding.native import NativeRules
 from specledger.decoding.rules import Rules
@@ -64,7 +65,7 @@ def same(text, reference):
     told = [[(r.drafted, r.accept_len) for r in one.rounds] for one in (text, reference)]
     assert told[0] == told[1]
     for one, other in zip(text.rounds, reference.rounds, strict=True):
-        assert one.accept_probs == pytest.approx(other.accept_probs, abs=1e-4)
+        assert one.accept_probs == pytest.approx(other.accept_probs, abs=1e-4, nan_ok=True)
 
 
 @pytest.mark.parametrize("sampling", SAMPLINGS, ids=str)
@@ -89,6 +90,20 @@ def test_every_drafter_and_tree_writes_the_text_of_cached(name, sampling):
     for one, other in zip(*(text.rounds for text in texts), strict=True):
         assert (one.drafted, one.accept_len, one.examined) == (other.drafted, other.accept_len, other.examined)
         assert one.accept_probs == pytest.approx(other.accept_probs, abs=1e-4, nan_ok=True)
+
+
+@pytest.mark.parametrize("name", [*GROWN.lossless, *(f"{name}_tree" for name in TREES)])
+def test_what_a_gpu_captures_writes_the_text_of_cached(name):
+    """The functions of `graphs`, run as they are; two texts from one pool, longer than the context."""
+    drafter = TREES[name.removesuffix("_tree")] if name.endswith("_tree") else GROWN.drafters[name]
+    gamma = len(TREE.parents) if name.endswith("_tree") else min(3, drafter.max_gamma or 3)
+    target, graphs = drafter.target or TARGET, GraphEngine()
+    for seed in (1, 2):
+        texts = []
+        for executed in (graphs, CACHED):
+            how = {"count": 40, "engine": executed, "sampling": Sampling(), "uniforms": Uniforms("graphs", seed)}
+            texts.append(speculative(target, drafter, [3, 1, 4], gamma=gamma, **how))
+        same(*texts)
 
 
 @pytest.mark.parametrize(("drafter", "gamma"), METHODS)

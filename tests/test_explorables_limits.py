@@ -174,7 +174,13 @@ def test_hostile_symbols_stay_text(browser, tmp_path):
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("seeds", [(4,), tuple(range(1, 81))], ids=["one seed", "eighty seeds"])
+@pytest.mark.parametrize(
+    "seeds",
+    [
+        pytest.param((4,), id="one seed"),
+        pytest.param(tuple(range(1, 81)), id="eighty seeds", marks=pytest.mark.slow),
+    ],
+)
 def test_few_and_many_seeds(browser, tmp_path, seeds):
     about = write_synthetic_study(tmp_path, seeds)
     opened = rendered(tmp_path, about)

@@ -27,7 +27,13 @@ def undisturbed():
 
 
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("fall_at", random.Random(6).sample(range(1, STEPS + 1), 10))
+@pytest.mark.parametrize(
+    "fall_at",
+    [
+        pytest.param(step, marks=pytest.mark.slow if number > 2 else ())
+        for number, step in enumerate(random.Random(6).sample(range(1, STEPS + 1), 10))
+    ],
+)
 def test_a_fall_at_any_step_costs_nothing_but_time(model, fall_at, undisturbed, tmp_path):
     path = tmp_path / "kept.safetensors"
     with pytest.raises(Interrupted):

@@ -2,6 +2,7 @@
 rule checks_of_seed:
     input:
         **BUNDLE_WITH_TREES,
+        kernels=KERNELS,
         plain=model_files("plain"),
     output:
         [

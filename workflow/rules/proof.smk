@@ -2,6 +2,7 @@
 rule sequences_of_seed:
     input:
         **BUNDLE,
+        kernels=KERNELS,
     output:
         [RESULTS / "sequences" / "{seed}" / name for name in ("sequences.csv", "certificate.json")],
     log:

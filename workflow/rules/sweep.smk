@@ -2,6 +2,7 @@
 rule sweep_of_seed:
     input:
         **BUNDLE_WITH_TREES,
+        kernels=KERNELS,
     output:
         [
             RESULTS / "sweep" / "{seed}" / name
