@@ -14,7 +14,7 @@ from specledger.analysis.measures import SAMPLED, Measured, resting_on
 from specledger.corpus.source import TINY_CHARACTERS, TINY_SYMBOLS
 from specledger.corpus.text import AHEAD, check_fits, check_usable, max_order
 from specledger.drafters.ngram import NGram
-from specledger.experiments.cast import Cast, load_cast
+from specledger.experiments.bundle import ModelBundle, load_bundle
 from specledger.foundation import config as configuration
 from specledger.foundation.errors import UserError
 from specledger.foundation.records import write_rows
@@ -295,16 +295,16 @@ def models(tmp_path_factory):
 def test_a_model_of_another_vocabulary_is_named(mtp, draft, ngram, wrong, models):
     files = {"mtp": models / f"mtp{mtp}", "draft": models / f"draft{draft}", "ngram": models / f"ngram{ngram}"}
     if wrong is None:
-        load_cast(**files, device=CPU, symbols=7)
+        load_bundle(**files, device=CPU, symbols=7)
         return
     with pytest.raises(UserError, match=rf"{wrong}: is of a vocabulary of 9 symbols, and this study's is of 7; delete"):
-        load_cast(**files, device=CPU, symbols=7)
+        load_bundle(**files, device=CPU, symbols=7)
 
 
 def test_a_cast_is_of_one_vocabulary():
     drafters = drafters_of(tiny_llama(sizes(9), seed=1))
     with pytest.raises(ValueError, match="target and drafter draft must be of one vocabulary, got 7 and 9 symbols"):
-        Cast(target=tiny_llama(sizes(7), seed=1), drafters=drafters)
+        ModelBundle(target=tiny_llama(sizes(7), seed=1), drafters=drafters)
 
 
 @pytest.mark.parametrize("row", [{"parents": "-1 5"}, {"parents": "a"}, {"drafter": "nobody"}, {"nodes": ""}])
@@ -312,10 +312,10 @@ def test_a_damaged_shape_is_named(row, models, tmp_path):
     good = {"seed": 1, "drafter": "ngram_tree", "nodes": 2, "used": 2, "depth": 2, "parents": "-1 0"}
     files = {"mtp": models / "mtp7", "draft": models / "draft7", "ngram": models / "ngram7"}
     write_rows(tmp_path / "shapes.csv", [good])
-    load_cast(**files, device=CPU, shapes=tmp_path / "shapes.csv")
+    load_bundle(**files, device=CPU, shapes=tmp_path / "shapes.csv")
     write_rows(tmp_path / "shapes.csv", [good, good | row])
     with pytest.raises(UserError, match=r"shapes\.csv: row 2: no tree of a drafter"):
-        load_cast(**files, device=CPU, shapes=tmp_path / "shapes.csv")
+        load_bundle(**files, device=CPU, shapes=tmp_path / "shapes.csv")
 
 
 def test_a_play_of_carriage_returns_alone_is_a_text_like_any_other():

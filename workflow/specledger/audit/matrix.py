@@ -4,11 +4,12 @@ import json
 from dataclasses import dataclass, field
 
 from specledger.audit import workers
+from specledger.audit.exact import SPANS
 from specledger.audit.settings import SamplingSettings
 from specledger.foundation.errors import UserError
 from specledger.foundation.records import hash_text
 
-TESTS = 4  # of a row: three spans and the score
+TESTS = len(SPANS) + 1  # of a row: the spans and the score
 LONG = 24  # tokens of the prompt `long`, a piece of the text in which a look-up finds something
 
 

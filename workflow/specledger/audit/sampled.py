@@ -16,7 +16,7 @@ from specledger.foundation.records import written_whole
 
 def prompt_ids(name: str, start: list[int], validation: np.ndarray) -> list[int]:
     """`start` itself, or as the prompt `long` the first `LONG` tokens of the text that no model was trained on."""
-    return list(map(int, start)) if name == "start" else list(map(int, validation[:LONG]))
+    return list(map(int, {"start": start, "long": validation[:LONG]}[name]))
 
 
 def keep_tree(path: Path, tree: ExactTree) -> None:
