@@ -3,6 +3,7 @@
 import argparse
 import importlib
 import json
+import sys
 import traceback
 from pathlib import Path
 
@@ -89,7 +90,9 @@ def main(arguments: list[str]) -> int:
         log.tell(f"specledger {options.stage}: interrupted", traceback.format_exc())
         return 130
     except Exception as error:
-        log.tell(f"specledger {options.stage}: {one_line(error, options.log, options.stage, device)}", traceback.format_exc())
+        log.tell(
+            f"specledger {options.stage}: {one_line(error, options.log, options.stage, device)}", traceback.format_exc()
+        )
         return 1
     return 0
 
