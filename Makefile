@@ -1,6 +1,6 @@
 # `make quick` and `make test` do all the set-up they need; `make help` lists the rest.
 .DEFAULT_GOAL := help
-.PHONY: help quick report audit test test-all lint format peers training-speed clean
+.PHONY: help quick quick-profile evening report audit test test-all lint format peers training-speed clean
 SHELL := /bin/bash
 
 PYTHON ?= python3
@@ -10,9 +10,12 @@ SMK := Snakefile workflow/rules/*.smk
 
 help:
 	@echo "make quick    the whole workflow in minutes on a CPU: report/quick/index.html and report.pdf"
+	@echo "make quick-profile   where the time of the quick run went, stage by stage (another study: STUDY=NAME)"
+	@echo "make evening  3 seeds with all their steps, under two hours on 2 cores: report/evening/"
 	@echo "make report   the study itself, config/config.yaml: report/index.html and report.pdf"
 	@echo "make audit    does other people's speculative decoding keep the distribution? report/quick/audit.html"
-	@echo "make test     linters and tests; make test-all runs the slow ones too"
+	@echo "make test     linters and tests"
+	@echo "make test-all the slow tests, which make test leaves out"
 	@echo "make format   format Python and Snakemake files"
 	@echo "make peers    our decoding beside Hugging Face transformers' (after make report; another study: CONFIG=FILE)"
 	@echo "make training-speed   our training beside a plain loop (the same)"
@@ -41,6 +44,14 @@ quick: $(VENV)/installed
 	@$(BIN)/snakemake --configfile config/quick.yaml
 	@echo "specledger: open $(CURDIR)/report/quick/index.html or $(CURDIR)/report/quick/report.pdf"
 
+# Snakemake's own benchmark files, in a table for docs/benchmarks.md.
+quick-profile: $(if $(STUDY),$(VENV)/installed,quick)
+	@$(BIN)/python benchmarks/profile.py $(or $(STUDY),quick)
+
+evening: $(VENV)/installed
+	@$(BIN)/snakemake --resources gpu=1 --configfile config/evening.yaml
+	@echo "specledger: open $(CURDIR)/report/evening/index.html or $(CURDIR)/report/evening/report.pdf"
+
 report: $(VENV)/installed
 	@$(BIN)/snakemake --resources gpu=1
 	@echo "specledger: open $(CURDIR)/report/index.html or $(CURDIR)/report/report.pdf"
@@ -64,8 +75,9 @@ lint: $(VENV)/installed-test
 test: lint
 	@$(BIN)/python -m pytest -n 2 -m "not slow"
 
-test-all: lint
-	@$(BIN)/python -m pytest -n 2
+# What is slow and rarely breaks; with make test before it, these are all tests.
+test-all: $(VENV)/installed-test
+	@$(BIN)/python -m pytest -n 2 -m slow
 
 format: $(VENV)/installed-test
 	@$(BIN)/ruff check --fix workflow tests benchmarks

@@ -1,6 +1,6 @@
 """Power of the audit's two-sample tests on the stand-in's six faults, beside the MMD of Model Equality Testing.
 
-    python benchmarks/audit_power.py [--audits 200]
+    python benchmarks/audit_power.py [--audits 100] [--cases 0 1]
 
 Prints the table of docs/audit.md. Each number is the share of audits in which the test rejects at level .01,
 with equally many plain and speculative texts. A fault that shows in a share of the texts only is a fault of
@@ -42,9 +42,10 @@ def rejections(model: TinyModel, fault: str | None, n: int, share: float, audits
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--audits", type=int, default=200)
+    parser.add_argument("--audits", type=int, default=100)
+    parser.add_argument("--cases", type=int, nargs="+", default=range(len(CASES)), help="of CASES, by number from 0")
     options = parser.parse_args()
-    for vocabulary, n, share in CASES:
+    for vocabulary, n, share in (CASES[case] for case in options.cases):
         model = TinyModel.made(0, vocabulary=vocabulary)
         print(
             f"\nvocabulary {vocabulary}, {n} texts an arm, fault in {share:.0%} of the texts, {options.audits} audits\n"

@@ -89,6 +89,12 @@ class Study:
         return json.dumps({"study": self.config["study"], "seed": self.seed, **more}, sort_keys=True)
 
 
+def what_next(options) -> str:
+    """How tables, figures and pages take in what was measured beside the study."""
+    laid_over = "" if options.configfile is None else f" --configfile {options.configfile}"
+    return f"the report takes this in with: snakemake{laid_over} (and then Snakemake's own --report, if you use it)"
+
+
 def median(values: list[float]) -> tuple[float, float, float]:
     """exp of the median log of positive values, and its interval."""
     found = paired_log_interval([np.log(values)])

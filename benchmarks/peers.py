@@ -17,7 +17,7 @@ import torch
 from common import Study, median, paired_ratio, say, shuffled_blocks, spread
 from specledger.commands.sweep import alone_on_the_machine
 from specledger.decoding.engines import engine
-from specledger.experiments.cast import Cast, load_cast
+from specledger.experiments.bundle import ModelBundle, load_bundle
 from specledger.experiments.sweep import PLAIN, Method, methods_of
 from specledger.foundation.devices import describe, prepare, synchronize
 from specledger.foundation.errors import UserError
@@ -37,7 +37,7 @@ class Ours:
     """One of our methods, in the shape of theirs."""
 
     way: Method
-    cast: Cast
+    bundle: ModelBundle
     seed: int
     program: str = "specledger"
 
@@ -63,7 +63,7 @@ class Ours:
 
     def decode(self, prompt: list[int], count: int, block: int) -> int:
         uniforms = Uniforms("peers", self.seed, block)
-        text = self.way.decode(self.cast, prompt, count=count, sampling=Sampling(), uniforms=uniforms)
+        text = self.way.decode(self.bundle, prompt, count=count, sampling=Sampling(), uniforms=uniforms)
         return len(text.tokens)
 
 
@@ -71,17 +71,19 @@ def load_ours(study: Study, device: torch.device, prompt: list[int]) -> list[Our
     """Every method of the study's sweep whose drafter is there and whose engine runs on this machine."""
     models, config = study.results / "models", study.config
     more = {"drafting": config["drafting"]} if "drafting" in config else {}
-    cast = load_cast(
+    bundle = load_bundle(
         mtp=models / "mtp" / str(study.seed),
         draft=models / "draft" / str(study.seed),
         ngram=study.results / "ngram" / "ngram.safetensors",
         device=device,
         **more,
     )
-    gammas = {name: choices for name, choices in config["sweep"]["gammas"].items() if name in cast.drafters}
+    gammas = {name: choices for name, choices in config["sweep"]["gammas"].items() if name in bundle.drafters}
     found = []
     for name in config["sweep"]["engines"]:
-        ways = [Ours(way=way, cast=cast, seed=study.seed) for way in methods_of([engine(name)], gammas) if way.counts]
+        ways = [
+            Ours(way=way, bundle=bundle, seed=study.seed) for way in methods_of([engine(name)], gammas) if way.counts
+        ]
         try:
             ways[0].decode(prompt, 1, 0)
         except UserError as why:  # such as no compiler for an engine that needs one
@@ -217,6 +219,7 @@ def main(given: list[str]) -> None:
         ratio = f", {row['ratio_to_ours']:.2f} times as long as our {row['ours']}" if row["ours"] else ""
         what = f"{row['program']} {row['engine']} {row['method']} {row['drafter']} {row['gamma']}"
         say(f"peers: {what}: {row['seconds']:.3f} s [{row['seconds_lo']:.3f}, {row['seconds_hi']:.3f}]{ratio}")
+    say(f"peers: {common.what_next(options)}")
 
 
 def write(study: Study, rows, tried, chosen, times, facts: dict, machine: dict) -> None:

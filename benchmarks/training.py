@@ -162,6 +162,7 @@ def main(given: list[str]) -> None:
             f"{row['tokens_per_s']:,.0f} tokens/s, {row['ratio']:.2f} [{row['ratio_lo']:.2f}, {row['ratio_hi']:.2f}]"
         )
         say(f"training-speed: {row['model']} {row['loop']} {row['precision']}: {speed} times the plain loop")
+    say(f"training-speed: {common.what_next(options)}")
 
 
 def write_certificate(study: Study, options, machine: dict) -> None:

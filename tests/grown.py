@@ -4,7 +4,7 @@ import torch
 from small import drafters_of
 from specledger.decoding.drafter import Drafter, Parts
 from specledger.drafters.registry import build_head, make
-from specledger.experiments.cast import Cast
+from specledger.experiments.bundle import ModelBundle
 from specledger.foundation.drafters import HEADS
 from specledger.models.llama import Llama, initialise
 from specledger.theory.trees import Tree
@@ -13,7 +13,7 @@ TREE = Tree.of((-1, -1, -1, 0, 0, 1, 3, 3, 6))  # siblings at two depths, four d
 HEAD_NAMES = HEADS
 
 
-def grown_cast(target: Llama, seed: int = 200, std: float = 0.4) -> Cast:
+def grown_bundle(target: Llama, seed: int = 200, std: float = 0.4) -> ModelBundle:
     """The drafters of `drafters_of`, and random heads for the same target."""
     device = target.lm_head.weight.device
     drafters = dict(drafters_of(target))
@@ -29,10 +29,10 @@ def grown_cast(target: Llama, seed: int = 200, std: float = 0.4) -> Cast:
                 torch.nn.init.normal_(parameter, std=std, generator=generator)
         head = head.to(device).eval().requires_grad_(False)
         drafters[name] = make(name, Parts(target=target, heads={name: (head, target)}))
-    return Cast(target=target, drafters=drafters)
+    return ModelBundle(target=target, drafters=drafters)
 
 
-def trees_in(cast: Cast, tree: Tree = TREE) -> dict[str, Drafter]:
+def trees_in(bundle: ModelBundle, tree: Tree = TREE) -> dict[str, Drafter]:
     """Every drafter that drafts trees, with this tree as deep as it can."""
-    names = [name for name in cast.lossless if cast.branches(name)]
-    return {name: cast.drafters[name].in_tree(tree.down_to(cast.drafters[name].max_gamma or 99)) for name in names}
+    names = [name for name in bundle.lossless if bundle.branches(name)]
+    return {name: bundle.drafters[name].in_tree(tree.down_to(bundle.drafters[name].max_gamma or 99)) for name in names}

@@ -90,15 +90,9 @@ class Planned:
         package, fingerprint.PACKAGE = fingerprint.PACKAGE, self.checkout / "workflow" / "specledger"
         try:
             asked = {"targets": set(targets), "forcerun": set(forced), "forceall": forceall}
+            asked |= {"cores": cores, "executor": executor}
             with environment(SPECLEDGER_CORPUS=str(corpus or self.corpus)):
-                dag = plan(
-                    self.checkout / "Snakefile",
-                    self.checkout,
-                    config or self.config,
-                    cores=cores,
-                    executor=executor,
-                    **asked,
-                )
+                dag = plan(self.checkout / "Snakefile", self.checkout, config or self.config, **asked)
             self.benchmarks = [job.benchmark for job in dag.jobs]
             self.params = {_name(job)[:2]: job.params for job in dag.jobs if job.output}
             return {_name(job): list(map(Path, job.output)) for job in dag.jobs if dag.needrun(job) and job.output}

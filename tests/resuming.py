@@ -6,7 +6,7 @@ import torch
 from small import CPU, SCHEDULE, corpus_of, play, sizes
 from specledger.drafters.mtp import MTPModule
 from specledger.models.storage import MTP_PREFIX
-from specledger.training.keeper import Keeper
+from specledger.training.checkpointer import Checkpointer
 from specledger.training.settings import TrainingSettings
 from specledger.training.target import train
 
@@ -33,7 +33,7 @@ class Interrupted(Exception):
     """What `on_step` raises: the process ends here, as with kill -9."""
 
 
-class EveryNth(Keeper):
+class EveryNth(Checkpointer):
     """Keeps the state at every `nth` step and not by the clock, so that a test knows what is lost."""
 
     nth, calls = 4, 0
@@ -43,11 +43,13 @@ class EveryNth(Keeper):
         return self._asked() is not None or self.calls % self.nth == 0
 
 
-def keeper_at(path: Path, *, said: list | None = None, identity: dict = IDENTITY, kind=EveryNth, **named) -> Keeper:
+def checkpointer_at(
+    path: Path, *, said: list | None = None, identity: dict = IDENTITY, kind=EveryNth, **named
+) -> Checkpointer:
     return kind(path, identity, say=[].append if said is None else said.append, **named)
 
 
-def trained(model: str = "plain", *, keeper=None, fall_at: int | None = None, on_step=None, **changes):
+def trained(model: str = "plain", *, checkpointer=None, fall_at: int | None = None, on_step=None, **changes):
     """Train; `fall_at` is the step after which the process is gone."""
     layers, width, mtp_weight = MODELS[model]
     config = sizes(len(CORPUS.vocabulary), context=16, layers=layers, width=width)
@@ -59,7 +61,9 @@ def trained(model: str = "plain", *, keeper=None, fall_at: int | None = None, on
         if on_step is not None:
             on_step(step)
 
-    return train(config, settings, CORPUS, mtp_of=MTPModule, seed=1, device=CPU, on_step=show, keeper=keeper)
+    return train(
+        config, settings, CORPUS, mtp_of=MTPModule, seed=1, device=CPU, on_step=show, checkpointer=checkpointer
+    )
 
 
 def bits(done) -> dict:

@@ -1,4 +1,4 @@
-"""What the made-up result folders share: how a file is written, and the cast of the study."""
+"""What the made-up result folders share: how a file is written, and the bundle of the study."""
 
 import csv
 import json

@@ -347,3 +347,22 @@ def test_false_alarms_of_a_right_decoder(tree, box):
     sampled_again = sum(bool(row.again) for row in rows)
     assert alarms <= stats.binom.isf(0.001, 200, 0.05)
     assert 2 <= sampled_again <= stats.binom.isf(0.001, 200, 0.05 * plan.family)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"temperature": 0.6},
+        {"top_k": 5},
+        {"top_p": 0.7},
+        {"min_p": 0.1},
+        {"temperature": 1.3, "top_k": 9, "top_p": 0.8},
+    ],
+)
+def test_warpers_are_those_of_the_study(options):
+    """The audit's are its own for the order of other systems; in the study's order they say what the study's say."""
+    from specledger.sampling.distributions import Sampling, distribution
+
+    logits = np.random.default_rng(6).normal(size=(20, 30)) * 2
+    assert np.abs(warped(logits, SamplingSettings(**options)) - distribution(logits, Sampling(**options))).max() < 1e-14

@@ -1,6 +1,7 @@
 """`specledger audit --system FILE`, the command's start-up and installation, and its page in a browser."""
 
 import json
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -184,3 +185,33 @@ def test_the_page_in_a_browser(tmp_path, browser):
         found = Axe().run(tab).response["violations"]
         assert not found, [(one["id"], [node["target"] for node in one["nodes"]]) for one in found]
     assert visits.faults == []
+
+
+@pytest.mark.slow
+def test_installed_alone_it_audits_and_brings_nothing_heavy(tmp_path):
+    """`pip install .` in an environment of its own; its command audits a server that it serves itself."""
+    source, home = tmp_path / "source", tmp_path / "home"
+    ignored = shutil.ignore_patterns(".venv", ".git", "results", "report", ".snakemake", "*.egg-info", "build")
+    (source / "workflow").mkdir(parents=True)
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source / name)
+    shutil.copytree(ROOT / "workflow" / "specledger", source / "workflow" / "specledger", ignore=ignored)
+    shutil.copytree(ROOT / "workflow" / "report", source / "workflow" / "report")
+    python("-m", "venv", str(home))
+    pip = [str(home / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]
+    done = subprocess.run([*pip, "install", "--quiet", str(source)], capture_output=True, text=True)
+    if done.returncode and "No matching distribution" in done.stderr:
+        pytest.skip("no package index within reach")
+    assert done.returncode == 0, done.stderr
+    listed = subprocess.run([*pip, "list", "--format=json"], capture_output=True, text=True, check=True)
+    assert not {one["name"].lower() for one in json.loads(listed.stdout)} & {
+        "torch",
+        "snakemake",
+        "pandas",
+        "matplotlib",
+    }
+    command = [str(home / "bin" / "specledger"), "audit", "--system", "mine.py", "--prompt-ids", "0,0"]
+    written(tmp_path, DECODER.format(logits=EXACT, fault="always"))
+    done = subprocess.run([*command, "--texts", "800"], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 1, done.stderr
+    assert "<style>" in (tmp_path / "specledger-audit" / "index.html").read_text(encoding="utf-8")

@@ -162,27 +162,11 @@ def test_a_chooser_costs_what_its_rounds_propose():
     assert np.isnan(row["c"]) and np.isnan(row["t_draft"])  # and nobody knows how many tokens one proposal had
 
 
-def test_a_static_engine_pays_for_empty_places():
-    """The same rounds on the engine whose calls never shrink: every round with a proposal is a whole one."""
-    frame = pd.DataFrame(
-        [(1, 1, "sliding", "draft_dynamic", 4, at, k, k, k) for at, k in enumerate((2, 1) * 10)],
-        columns=list(NO_ROUNDS),
-    )
-    rows = pd.DataFrame(
-        [{"engine": "compiled", "context_rule": "sliding", "drafter": "draft_dynamic", "gamma": 4, "speedup": 1.5}]
-    )
-    rows = rows.assign(speedup_lo=np.nan, speedup_hi=np.nan)
-    row = cost_model_table(rows, costs.costs_of(forwards((1,))), texts([np.ones(9)]), frame).iloc[0]
-    truth = TRUTH["compiled"]
-    assert row["t_round"] == pytest.approx(sum(truth.parts("draft_dynamic", 4, 4).values()))
-    assert row["v"] == pytest.approx(truth.forward(5) / truth.one) and row["proposals"] == 1.5
-
-
 def test_a_chooser_is_priced_only_as_far_as_its_lender_was_timed():
     timed = forwards((1,))
     short = costs.costs_of(timed[~((timed["drafter"] == "draft") & (timed["gamma"] > 4))])
     assert [short["cached"].measured("draft_dynamic", gamma) for gamma in (4, 8)] == [True, False]
-    assert short["compiled"].measured("draft_dynamic", 8)  # its calls are its own, whatever it proposes
+    assert not short["compiled"].measured("draft_dynamic", 8)
     assert costs.costs_of(timed)["cached"].measured("draft_dynamic", 8)
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from small import drafters_of, model_drafter, sizes, tiny_llama
-from specledger.decoding import judging
+from specledger.decoding import rules
 from specledger.decoding.engines import engine
 from specledger.decoding.loops import autoregressive, speculative
 from specledger.models.llama import Llama
@@ -209,21 +209,21 @@ def test_sampled_text_follows_the_targets_law(name, drafter, gamma):
     assert law_p_value(name, drafter, gamma) > 1e-4
 
 
-def bonus_from_the_row_before(p, q, tokens, accept, extra):
+def bonus_from_the_row_before(p, q, tokens, accept, extra, tree):
     shifted = p.copy()
     if tokens.shape[1]:
         shifted[:, -1] = p[:, -2]
-    return honest_verify(shifted, q, tokens, accept, extra)
+    return honest_verify(shifted, q, tokens, accept, extra, tree)
 
 
-def accept_a_little_more(p, q, tokens, accept, extra):
-    return honest_verify(p, q, tokens, accept * 0.7, extra)
+def accept_a_little_more(p, q, tokens, accept, extra, tree):
+    return honest_verify(p, q, tokens, accept * 0.7, extra, tree)
 
 
-honest_verify = judging.verify
+honest_verify = rules.verify
 
 
 @pytest.mark.parametrize("broken", [bonus_from_the_row_before, accept_a_little_more])
 def test_the_law_test_has_teeth(broken, monkeypatch):
-    monkeypatch.setattr(judging, "verify", broken)
+    monkeypatch.setattr(rules, "verify", broken)
     assert law_p_value("recompute", "ngram", 2) < 1e-6

@@ -12,7 +12,7 @@ from specledger.decoding.engines import engine
 from specledger.experiments import checks, forward_costs
 from specledger.experiments.acceptance import choose_positions, judge, simulate
 from specledger.experiments.agreement import agreement_rows, margin
-from specledger.experiments.cast import Cast
+from specledger.experiments.bundle import ModelBundle
 from specledger.experiments.contexts import context_rows
 from specledger.experiments.sweep import Method, Stop, measure, methods_of, readings, round_rows, token_kinds
 from specledger.sampling.distributions import Sampling, distribution
@@ -21,14 +21,14 @@ from specledger.sampling.verify import acceptance_probability
 
 CONFIG = sizes(context=24)
 TARGET = tiny_llama(CONFIG, seed=31)
-CAST = Cast(target=TARGET, drafters=drafters_of(TARGET))
+BUNDLE = ModelBundle(target=TARGET, drafters=drafters_of(TARGET))
 ENGINES = [engine("recompute"), engine("cached")]
 GAMMAS = {"draft": [1, 3], "ngram": [2], "mtp": [1]}
 TOKENS = np.random.default_rng(0).integers(CONFIG.vocabulary, size=60)
 
 
 def test_prefix_rows():
-    models = {"mtp": TARGET, "draft": CAST.drafters["draft"].parts[0]}
+    models = {"mtp": TARGET, "draft": BUNDLE.drafters["draft"].parts[0]}
     rows = list(checks.prefix_rows(models, ENGINES, TOKENS[:24], short=20, seed=4))
     assert list(rows[0]) == PREFIX_COLUMNS
     assert len(rows) == len(models) * len(ENGINES) * 2
@@ -50,7 +50,7 @@ def test_prefix_sees_a_model_that_looks_ahead(monkeypatch):
 
 def test_greedy_rows():
     prompt = TOKENS[:8].tolist()
-    rows = list(checks.greedy_rows(CAST, ENGINES, GAMMAS, prompt, count=12, seed=4))
+    rows = list(checks.greedy_rows(BUNDLE, ENGINES, GAMMAS, prompt, count=12, seed=4))
     assert list(rows[0]) == GREEDY_COLUMNS
     assert len(rows) == 2 * 4
     for row in rows:
@@ -66,7 +66,7 @@ def test_greedy_rows_tell_where_texts_part(monkeypatch):
 
     honest = checks.speculative
     monkeypatch.setattr(checks, "speculative", wrong)
-    row = next(checks.greedy_rows(CAST, ENGINES, GAMMAS, TOKENS[:8].tolist(), count=12, seed=4))
+    row = next(checks.greedy_rows(BUNDLE, ENGINES, GAMMAS, TOKENS[:8].tolist(), count=12, seed=4))
     assert (row["identical"], row["first_divergence"]) == (False, 5)
     assert row["top2_margin"] > 0
 
@@ -76,7 +76,7 @@ def test_context_rows():
     places = choose_positions(len(TOKENS), context=24, count=4, after=2)
     contexts = np.stack([TOKENS[place - 24 : place] for place in places])
     shared = {"draws": 2000, "null_draws": 200_000, "sampling": Sampling(), "seed": 4, "after_each": lambda: None}
-    rows = list(context_rows(CAST, ["draft", "ngram", "mtp"], contexts, places, **shared))
+    rows = list(context_rows(BUNDLE, ["draft", "ngram", "mtp"], contexts, places, **shared))
     assert list(rows[0]) == CONTEXT_COLUMNS
     assert [(row["drafter"], row["position"]) for row in rows] == [
         (name, place) for name in ("draft", "ngram", "mtp") for place in places
@@ -133,7 +133,7 @@ def swept(methods, **how):
         "seed": 4,
         "after_each": lambda: None,
     } | how
-    return list(measure(CAST, methods, [1, 2, 3], **shared))
+    return list(measure(BUNDLE, methods, [1, 2, 3], **shared))
 
 
 def test_sweep_rows():
@@ -258,7 +258,7 @@ def test_token_kinds_by_hand():
 def test_costs_of_pieces(monkeypatch):
     monkeypatch.setattr(forward_costs, "MIN_RUN_S", 0.002)
     how = {"sampling": Sampling(), "threads": 1}
-    blocks = [forward_costs.cost_rows(CAST, ENGINES, GAMMAS, TOKENS[:n].tolist(), **how) for n in (40, 48, 56)]
+    blocks = [forward_costs.cost_rows(BUNDLE, ENGINES, GAMMAS, TOKENS[:n].tolist(), **how) for n in (40, 48, 56)]
     rows = forward_costs.over_blocks(row for block in blocks for row in block)
     found = [(row["engine"], row["part"], row["drafter"], row["gamma"], row["positions"]) for row in rows]
     forwards = [("forward", "none", gamma, gamma + 1) for gamma in (0, 1, 2, 3)]
@@ -287,12 +287,12 @@ def test_the_margin_of_a_plain_text_is_that_of_its_draw():
     """The uniform of token 5 against the sums of p there."""
     method = Method(engine=ENGINES[1], drafter="none", gamma=0)
     shared = {"count": 9, "sampling": Sampling()}
-    text = method.decode(CAST, [1, 2, 3], uniforms=Uniforms("m"), **shared).tokens
+    text = method.decode(BUNDLE, [1, 2, 3], uniforms=Uniforms("m"), **shared).tokens
     uniform = Uniforms("m").extra.random(9)[5]
-    session = ENGINES[1].open(CAST.target, 20)
+    session = ENGINES[1].open(BUNDLE.target, 20)
     p_V = distribution(session.forward([1, 2, 3, *text[:5]], rows=1).logits_TV[0].numpy(), Sampling())
     expected = np.abs(np.cumsum(p_V)[:-1] - uniform).min()
-    assert margin(CAST, method, [1, 2, 3], 5, uniforms=Uniforms("m"), **shared) == pytest.approx(expected, abs=1e-5)
+    assert margin(BUNDLE, method, [1, 2, 3], 5, uniforms=Uniforms("m"), **shared) == pytest.approx(expected, abs=1e-5)
 
 
 @pytest.mark.parametrize(("drafter", "gamma"), [("draft", 2), ("ngram", 3), ("mtp", 1)])
@@ -307,7 +307,7 @@ def test_agreement_tells_where_texts_part(drafter, gamma):
         (replace(method, engine=other), row | {"engine": "compiled"}, replace(text, tokens=tokens)),
     ]
     how = {"count": 20, "sampling": Sampling()}
-    (found,) = agreement_rows(CAST, pairs, [1, 2, 3], **how)
+    (found,) = agreement_rows(BUNDLE, pairs, [1, 2, 3], **how)
     assert (found["engine"], found["reference"], found["identical"], found["first_divergence"]) == (
         "compiled",
         "cached",
@@ -315,5 +315,5 @@ def test_agreement_tells_where_texts_part(drafter, gamma):
         7,
     )
     assert 0 < found["margin"] < 0.5
-    (same,) = agreement_rows(CAST, [pairs[0], (*pairs[1][:2], text)], [1, 2, 3], **how)
+    (same,) = agreement_rows(BUNDLE, [pairs[0], (*pairs[1][:2], text)], [1, 2, 3], **how)
     assert same["identical"] and same["first_divergence"] is None and same["margin"] is None

@@ -13,7 +13,7 @@ from specledger.models.llama import Llama, LlamaConfig
 from specledger.models.storage import save_model
 from specledger.reporting import page
 from specledger.reporting.explorables_mtp import MODULE, SHARED, parts_of
-from specledger.reporting.explorables_rule import _gathered, _keeper, table_rows
+from specledger.reporting.explorables_rule import _checkpointer, _gathered, table_rows
 from specledger.reporting.figures import draw_all
 from specledger.reporting.played import acceptance_of, read_rounds, tensor_shapes
 from specledger.theory.speculation import measured_cost_speedup
@@ -81,7 +81,7 @@ def test_a_large_alphabet_is_gathered_and_loses_nothing():
     p = [1 / (k + 1) for k in range(size)]
     p = [value / sum(p) for value in p]
     q = p[::-1]
-    kept, lumped = _keeper([{"drafters": {"draft": {"p": p, "q": q}}}], 256)
+    kept, lumped = _checkpointer([{"drafters": {"draft": {"p": p, "q": q}}}], 256)
     assert len(kept) == 255 and len(lumped) == size - 255
     gathered = _gathered(p, kept, lumped)
     assert len(gathered) == 256 and sum(gathered) == pytest.approx(1)
@@ -174,7 +174,13 @@ def test_hostile_symbols_stay_text(browser, tmp_path):
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("seeds", [(4,), tuple(range(1, 81))], ids=["one seed", "eighty seeds"])
+@pytest.mark.parametrize(
+    "seeds",
+    [
+        pytest.param((4,), id="one seed"),
+        pytest.param(tuple(range(1, 81)), id="eighty seeds", marks=pytest.mark.slow),
+    ],
+)
 def test_few_and_many_seeds(browser, tmp_path, seeds):
     about = write_synthetic_study(tmp_path, seeds)
     opened = rendered(tmp_path, about)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from grown import HEAD_NAMES, TREE, grown_cast, trees_in
+from grown import HEAD_NAMES, TREE, grown_bundle, trees_in
 from small import CPU, corpus_of, drafters_of, lookup_drafter, model_drafter, play, sizes, tiny_llama
 from specledger.decoding.compiled import CompiledDraft, CompiledJudge, CompiledMTP
 from specledger.decoding.drafter import Parts
@@ -31,7 +31,7 @@ METHODS = [("draft", 1), ("draft", 3), ("draft_dynamic", 3), ("ngram", 3), ("loo
 
 
 @pytest.fixture(scope="module")
-def cast():
+def bundle():
     """The target and its drafters on the device."""
     target = tiny_llama(CONFIG, seed=11).to("cuda")
     drafters = drafters_of(target)
@@ -42,8 +42,8 @@ def cast():
     return target, drafters
 
 
-def decode(cast, name, drafter, gamma, count, sampling, seed=0):
-    target, drafters = cast
+def decode(bundle, name, drafter, gamma, count, sampling, seed=0):
+    target, drafters = bundle
     executed = engine(name) if isinstance(name, str) else name
     how = {"count": count, "engine": executed, "sampling": sampling, "uniforms": Uniforms(seed)}
     if drafter is None:
@@ -53,15 +53,15 @@ def decode(cast, name, drafter, gamma, count, sampling, seed=0):
 
 @pytest.mark.parametrize(("name", "count"), [("recompute", INSIDE), ("cached", 60), ("compiled", 60)])
 @pytest.mark.parametrize(("drafter", "gamma"), METHODS)
-def test_greedy_is_the_autoregressive_text(cast, name, count, drafter, gamma):
-    plain = decode(cast, name, None, 0, count, GREEDY)
-    assert decode(cast, name, drafter, gamma, count, GREEDY).tokens == plain.tokens
+def test_greedy_is_the_autoregressive_text(bundle, name, count, drafter, gamma):
+    plain = decode(bundle, name, None, 0, count, GREEDY)
+    assert decode(bundle, name, drafter, gamma, count, GREEDY).tokens == plain.tokens
 
 
 @pytest.mark.parametrize("name", [*HEAD_NAMES, "mtp_chained"])
 def test_greedy_heads_write_the_autoregressive_text(name):
     target = tiny_llama(CONFIG, seed=11).to("cuda")
-    drafter = grown_cast(target).drafters[name]
+    drafter = grown_bundle(target).drafters[name]
     how = {"count": 60, "engine": engine("cached"), "sampling": GREEDY, "uniforms": Uniforms(0)}
     plain = autoregressive(target, PROMPT, **how)
     assert speculative(target, drafter, PROMPT, gamma=2, **how).tokens == plain.tokens
@@ -71,35 +71,35 @@ def test_greedy_trees_write_the_autoregressive_text():
     target = tiny_llama(CONFIG, seed=11).to("cuda")
     how = {"count": 60, "engine": engine("cached"), "sampling": GREEDY, "uniforms": Uniforms(0)}
     plain = autoregressive(target, PROMPT, **how)
-    for drafter in trees_in(grown_cast(target)).values():
+    for drafter in trees_in(grown_bundle(target)).values():
         assert speculative(target, drafter, PROMPT, gamma=len(TREE.parents), **how).tokens == plain.tokens
 
 
-def test_greedy_is_the_text_of_the_cpu(cast):
+def test_greedy_is_the_text_of_the_cpu(bundle):
     on_cpu = autoregressive(
         tiny_llama(CONFIG, seed=11), PROMPT, count=60, engine=engine("cached"), sampling=GREEDY, uniforms=Uniforms(0)
     )
-    assert decode(cast, "cached", None, 0, 60, GREEDY).tokens == on_cpu.tokens
+    assert decode(bundle, "cached", None, 0, 60, GREEDY).tokens == on_cpu.tokens
 
 
 @pytest.mark.parametrize(("drafter", "gamma"), [(None, 0), *METHODS])
-def test_engines_agree_inside_the_window(cast, drafter, gamma):
-    texts = [decode(cast, name, drafter, gamma, INSIDE, Sampling()).tokens for name in ("recompute", "cached")]
+def test_engines_agree_inside_the_window(bundle, drafter, gamma):
+    texts = [decode(bundle, name, drafter, gamma, INSIDE, Sampling()).tokens for name in ("recompute", "cached")]
     assert texts[0] == texts[1]
 
 
 @pytest.mark.parametrize(("drafter", "gamma"), [(None, 0), *METHODS])
-def test_captured_graphs_write_the_cached_text(cast, drafter, gamma):
+def test_captured_graphs_write_the_cached_text(bundle, drafter, gamma):
     executed = [engine("cached"), engine("compiled")]  # one of each: nothing of a text may reach the next
     for seed in range(3):
-        texts = [decode(cast, one, drafter, gamma, 60, Sampling(), seed).tokens for one in executed]
+        texts = [decode(bundle, one, drafter, gamma, 60, Sampling(), seed).tokens for one in executed]
         assert texts[0] == texts[1]
 
 
 @pytest.mark.parametrize(("drafter", "gamma"), [("draft", 3), ("mtp", 1)])
-def test_one_wait_a_round(cast, drafter, gamma, monkeypatch):
+def test_one_wait_a_round(bundle, drafter, gamma, monkeypatch):
     """Once captured, a round copies one vector back, and nothing else waits for the device."""
-    target, drafters = cast
+    target, drafters = bundle
     executed = engine("compiled")
     how = {"gamma": gamma, "engine": executed, "sampling": Sampling(), "clocked": False}
     speculative(target, drafters[drafter], PROMPT, count=20, uniforms=Uniforms(0), **how)
@@ -134,9 +134,9 @@ def test_one_wait_a_round(cast, drafter, gamma, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["cached", "compiled"])
-def test_clock_accounts_for_all_of_the_time(cast, name):
-    decode(cast, name, "draft", 3, 60, Sampling())
-    text = decode(cast, name, "draft", 3, 60, Sampling())
+def test_clock_accounts_for_all_of_the_time(bundle, name):
+    decode(bundle, name, "draft", 3, 60, Sampling())
+    text = decode(bundle, name, "draft", 3, 60, Sampling())
     assert 0 < sum(text.phase_s.values()) <= text.wall_s
     assert sum(text.phase_s.values()) > 0.9 * text.wall_s
 

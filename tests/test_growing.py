@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 import torch
-from grown import HEAD_NAMES, TREE, grown_cast, trees_in
+from grown import HEAD_NAMES, TREE, grown_bundle, trees_in
 from small import model_drafter, sizes, tiny_llama
 from specledger.decoding.engines import engine
 from specledger.decoding.loops import autoregressive, speculative
 from specledger.experiments.block_law import drafts_of
-from specledger.experiments.cast import with_trees
+from specledger.experiments.bundle import with_trees
 from specledger.experiments.reference import proposed_logits
 from specledger.experiments.remembered import Remembered
 from specledger.experiments.sequences import Laws, sequence_rows
@@ -23,11 +23,11 @@ from specledger.theory.trees import Tree
 
 CONFIG = sizes(context=24)
 TARGET = tiny_llama(CONFIG, seed=31)
-CAST = grown_cast(TARGET)
-TREES = trees_in(CAST)
+BUNDLE = grown_bundle(TARGET)
+TREES = trees_in(BUNDLE)
 PROMPT = [0, 3, 1, 4]
 CACHED = engine("cached")
-CHAINS = list(CAST.lossless)
+CHAINS = list(BUNDLE.lossless)
 
 
 def decode(drafter, *, gamma, count=80, sampling=GREEDY, key="growing"):
@@ -42,7 +42,7 @@ PLAIN = autoregressive(TARGET, PROMPT, count=80, engine=CACHED, sampling=GREEDY,
 @pytest.mark.parametrize("gamma", [1, 2, 3, 4])
 def test_greedy_chains_write_the_targets_text(name, gamma):
     """Far beyond the context of 24, through every rollback."""
-    drafter = CAST.drafters[name]
+    drafter = BUNDLE.drafters[name]
     if drafter.max_gamma is not None and gamma > drafter.max_gamma:
         with pytest.raises(ValueError, match=f"gamma must be from 1 to {drafter.max_gamma} for {name}, got {gamma}"):
             decode(drafter, gamma=gamma)
@@ -54,10 +54,10 @@ def test_greedy_chains_write_the_targets_text(name, gamma):
 @pytest.mark.parametrize("name", CHAINS)
 def test_greedy_chains_write_the_targets_text_under_the_rule_window(name):
     """As far as the context reaches; beyond it plain and speculative decoding are two generators."""
-    recompute, gamma = engine("recompute"), CAST.drafters[name].max_gamma or 4
+    recompute, gamma = engine("recompute"), BUNDLE.drafters[name].max_gamma or 4
     shared = {"count": CONFIG.context - len(PROMPT) - gamma, "engine": recompute, "sampling": GREEDY}
     plain = autoregressive(TARGET, PROMPT, uniforms=Uniforms("plain"), **shared).tokens
-    found = speculative(TARGET, CAST.drafters[name], PROMPT, gamma=gamma, uniforms=Uniforms("window"), **shared)
+    found = speculative(TARGET, BUNDLE.drafters[name], PROMPT, gamma=gamma, uniforms=Uniforms("window"), **shared)
     assert found.tokens == plain and found.draft_forwards > 0
 
 
@@ -86,7 +86,7 @@ def test_what_drafters_give_is_what_plain_forwards_give(name, executed, prompt):
 
     Under the rule `window`, past the context, heads go on from the states of the target's last window.
     """
-    drafter, gamma, checked = CAST.drafters[name], CAST.drafters[name].max_gamma or 3, 0
+    drafter, gamma, checked = BUNDLE.drafters[name], BUNDLE.drafters[name].max_gamma or 3, 0
     session = drafter.open(engine(executed), Sampling(), 80)
     target = engine(executed).open(TARGET, 80)
     rng, tokens, generator, first = np.random.default_rng(3), list(prompt), np.random.default_rng(4), 0
@@ -114,7 +114,7 @@ def test_complete_decoders_of_trees_and_heads_follow_the_exact_law(name):
     """Two samplings, 400 texts each; under other seeds one of 6 p-values falls below 1e-4 about once in 1,600."""
     rows = list(
         sequence_rows(
-            Laws(CAST, PROMPT), [name], [Sampling(), Sampling(top_k=3)], Remembered(engine=CACHED),
+            Laws(BUNDLE, PROMPT), [name], [Sampling(), Sampling(top_k=3)], Remembered(engine=CACHED),
             gamma=2, count=5, texts=400, seed=12, after_each=lambda: None,
         )
     )  # fmt: skip
@@ -156,18 +156,20 @@ def test_a_branch_is_what_the_same_tokens_in_a_line_are():
 def test_shapes_come_from_measured_siblings(tmp_path):
     names = ["ngram", "medusa1"]
     ranks = list(
-        rank_rows(CAST, names, PROMPT, CACHED, texts=2, tokens=60, sampling=Sampling(), seed=1, after_each=lambda: None)
+        rank_rows(
+            BUNDLE, names, PROMPT, CACHED, texts=2, tokens=60, sampling=Sampling(), seed=1, after_each=lambda: None
+        )
     )
     assert set(ranks[0]) == set(RANK_COLUMNS) and {row["drafter"] for row in ranks} == set(names)
     assert all(row["acceptance"] is None or 0 <= row["acceptance"] <= 1 for row in ranks)
     assert max(row["depth"] for row in ranks if row["drafter"] == "medusa1") == 4
-    rows = shape_rows(CAST, ranks, {"ngram_tree": [4, 9], "medusa1_typical": [6]}, seed=1)
+    rows = shape_rows(BUNDLE, ranks, {"ngram_tree": [4, 9], "medusa1_typical": [6]}, seed=1)
     assert set(rows[0]) == set(SHAPE_COLUMNS)
     assert rows[1]["expected_tokens"] >= rows[0]["expected_tokens"] > 1
     write_rows(tmp_path / "shapes.csv", rows)
-    cast = with_trees(CAST, tmp_path / "shapes.csv")
-    assert set(cast.trees) == {("ngram_tree", 4), ("ngram_tree", 9), ("medusa1_typical", 6)}
-    lossy = cast.drafter("medusa1_typical", 6)
+    bundle = with_trees(BUNDLE, tmp_path / "shapes.csv")
+    assert set(bundle.trees) == {("ngram_tree", 4), ("ngram_tree", 9), ("medusa1_typical", 6)}
+    lossy = bundle.drafter("medusa1_typical", 6)
     assert lossy.typical and base_of("medusa1_typical") == "medusa1"
     text = speculative(
         TARGET, lossy, PROMPT, gamma=6, count=40, engine=CACHED, sampling=GREEDY, uniforms=Uniforms("typical")

@@ -4,7 +4,7 @@ import json
 
 import pytest
 import torch
-from resuming import CORPUS, TEXT, Interrupted, keeper_at
+from resuming import CORPUS, TEXT, Interrupted, checkpointer_at
 from small import CPU, SCHEDULE, sizes, tiny_llama, tiny_mtp
 from specledger.commands.run import main
 from specledger.drafters.registry import begin, build_head, load_head, save_head
@@ -26,7 +26,7 @@ def medusa1():
     return head
 
 
-def trained(name: str, *, seed: int = 1, keeper=None, fall_at: int | None = None, **changes):
+def trained(name: str, *, seed: int = 1, checkpointer=None, fall_at: int | None = None, **changes):
     """The weights of a head (and of its trunk), its history without seconds, and what it ended with."""
     subject = begin(name, TARGET, MTP, seed=seed, trunk_share=0.2, first=medusa1())
 
@@ -35,7 +35,7 @@ def trained(name: str, *, seed: int = 1, keeper=None, fall_at: int | None = None
             raise Interrupted
 
     settings = TrainingSettings(**{**TRAINING, **changes})
-    done = fit(subject, settings, CORPUS, seed=seed, device=CPU, on_step=show, keeper=keeper)
+    done = fit(subject, settings, CORPUS, seed=seed, device=CPU, on_step=show, checkpointer=checkpointer)
     weights = {f"{i}.{key}": value for i, part in enumerate(subject.parts) for key, value in part.state_dict().items()}
     return weights, [{**row, "elapsed_s": 0} for row in done.history], done.losses, done.chosen_step
 
@@ -54,8 +54,8 @@ def test_the_same_bits_after_a_fall(name, tmp_path):
     assert not same(trained(name, seed=2), undisturbed)
     for fall_at in (6, 11):
         with pytest.raises(Interrupted):
-            trained(name, keeper=keeper_at(tmp_path / "kept"), fall_at=fall_at)
-    assert same(trained(name, keeper=keeper_at(tmp_path / "kept")), undisturbed)
+            trained(name, checkpointer=checkpointer_at(tmp_path / "kept"), fall_at=fall_at)
+    assert same(trained(name, checkpointer=checkpointer_at(tmp_path / "kept")), undisturbed)
 
 
 @pytest.mark.parametrize("name", ["parallel", "eagle"])

@@ -7,6 +7,7 @@ from clone import copy_checkout, snakemake, write_config
 from small import play
 
 HEADS = ("medusa1", "medusa2", "eagle")
+pytestmark = pytest.mark.slow  # the study of test_workflow.py trains two heads too, without one that waits for another
 
 
 @pytest.fixture(scope="module")

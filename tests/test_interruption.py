@@ -10,10 +10,10 @@ import time
 from pathlib import Path
 
 import pytest
-from resuming import CORPUS, STEPS, TEXT, TRAINING, keeper_at, same_but_for_seconds, trained
+from resuming import CORPUS, STEPS, TEXT, TRAINING, checkpointer_at, same_but_for_seconds, trained
 from specledger.foundation import fingerprint
 from specledger.training import checkpoint
-from specledger.training.keeper import Keeper, Stopped
+from specledger.training.checkpointer import Checkpointer, Stopped
 from specledger.training.stopping import StopSignals
 
 
@@ -28,24 +28,29 @@ def undisturbed():
 def test_a_signal_keeps_the_step_that_it_met(tmp_path, undisturbed):
     path = tmp_path / "kept.safetensors"
     with StopSignals() as signals:
-        keeper = keeper_at(path, asked=lambda: signals.asked, kind=Keeper)
+        checkpointer = checkpointer_at(path, asked=lambda: signals.asked, kind=Checkpointer)
         with pytest.raises(
             Stopped, match=rf"^stopped by SIGTERM; the checkpoint of step 11 is kept in {path}, the same"
         ):
-            trained(keeper=keeper, on_step=lambda step: os.kill(os.getpid(), signal.SIGTERM) if step == 11 else None)
+            trained(
+                checkpointer=checkpointer,
+                on_step=lambda step: os.kill(os.getpid(), signal.SIGTERM) if step == 11 else None,
+            )
     taken = []
-    resumed = trained(keeper=keeper_at(path), on_step=taken.append)
+    resumed = trained(checkpointer=checkpointer_at(path), on_step=taken.append)
     assert taken[0] == 12 and same_but_for_seconds(resumed, undisturbed)
 
 
 def test_a_signal_after_the_last_step_loses_nothing(tmp_path, undisturbed):
     """It arrives while the whole validation text is evaluated; the next start has only that left to do."""
     path, asked, taken = tmp_path / "kept.safetensors", [], []
-    keeper = keeper_at(path, asked=lambda: asked[0] if asked else None)
-    keeper.heed = lambda: (Keeper.heed(keeper), asked.append("SIGINT")) if keeper._kept_step == STEPS else None
+    checkpointer = checkpointer_at(path, asked=lambda: asked[0] if asked else None)
+    checkpointer.heed = lambda: (
+        (Checkpointer.heed(checkpointer), asked.append("SIGINT")) if checkpointer._kept_step == STEPS else None
+    )
     with pytest.raises(Stopped, match=rf"stopped by SIGINT; the checkpoint of step {STEPS} is kept"):
-        trained(keeper=keeper)
-    resumed = trained(keeper=keeper_at(path), on_step=taken.append)
+        trained(checkpointer=checkpointer)
+    resumed = trained(checkpointer=checkpointer_at(path), on_step=taken.append)
     assert taken == [] and same_but_for_seconds(resumed, undisturbed)
 
 
@@ -55,7 +60,7 @@ def test_a_signal_on_a_full_disk_says_what_is_left(tmp_path, monkeypatch):
 
     monkeypatch.setattr(checkpoint, "write", write)
     with pytest.raises(Stopped, match=r"^stopped by SIGTERM; no checkpoint is kept, the same command starts anew$"):
-        trained(keeper=keeper_at(tmp_path / "kept", asked=lambda: "SIGTERM"))
+        trained(checkpointer=checkpointer_at(tmp_path / "kept", asked=lambda: "SIGTERM"))
 
 
 def test_signals_have_their_usual_effect_again_later(monkeypatch, ctrl_c):

@@ -23,7 +23,8 @@ from synthetic import write_synthetic_study
 
 NASTY = [
     "\r", "a\rb", "a\r", "\r\n", "\n", "\n\r", "\x00", "\x1a", "\x1b[31m", "\x85", "\u2028", "\u2029", "\ufeff",
-    "\u202e", '"', '""', ",", ";", "'", "\\", "NA", "nan", "null", "None", "true", "001", "1e5", "inf", "-0", " ", " x ", "\t",
+    "\u202e", '"', '""', ",", ";", "'", "\\", "NA", "nan", "null", "None", "true", "001", "1e5", "inf", "-0", " ",
+    " x ", "\t",
     "#let x = 1", "$x$", "*b*", "@a", "</script>", "<!--", "]]>", "&amp;", "{{ x }}", "=1+1", "\U0001f600", "e\u0301",
     "\ufffe", "\U0010ffff", "\x0b\x0c\x1c\x1d\x1e",
 ]  # fmt: skip

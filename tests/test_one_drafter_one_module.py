@@ -80,11 +80,12 @@ for path in pathlib.Path("workflow/specledger").rglob("*.py"):
 """
 ADDED = """
 import numpy as np
-from specledger.decoding.engines import engine
+import torch
+from specledger.decoding.engines import usable
 from specledger.experiments import oracle, sequences
 from specledger.experiments.checks import greedy_rows
 from specledger.experiments.remembered import Remembered
-from specledger.experiments.sweep import measure, methods_of
+from specledger.experiments.sweep import Stop, measure, methods_of
 from specledger.foundation.stages import stage_settings
 from specledger.reporting import page
 from specledger.reporting.figures import draw_all
@@ -98,23 +99,24 @@ for stage, models in (("train", ("plain", "mtp", "draft")), ("head", drafters.HE
     for model in models:
         assert stage_settings(config, stage, model=model) == stage_settings(before, stage, model=model)
 
-cast, prompt = oracle.random_cast(5, seed=1), [0, 3, 1, 1]
-engines, gammas = [engine("recompute"), engine("cached")], {"repeat": [1, 2]}
-rows = list(greedy_rows(cast, engines, gammas, prompt, count=10, seed=1))
-assert len(rows) == 4 and all(row["identical"] for row in rows)
-rows = oracle.oracle_rows(cast, prompt, [1, 2], [], model="toy", sampling=Sampling(), drafters=["repeat"])
+bundle, prompt = oracle.random_bundle(5, seed=1), [0, 3, 1, 1]
+engines, gammas = usable(("recompute", "cached", "compiled"), torch.device("cpu"), print)[0], {"repeat": [1, 2]}
+rows = list(greedy_rows(bundle, engines, gammas, prompt, count=10, seed=1))
+assert len(rows) == 2 * len(engines) >= 4 and all(row["identical"] for row in rows)
+rows = oracle.oracle_rows(bundle, prompt, [1, 2], [], model="toy", sampling=Sampling(), drafters=["repeat"])
 assert len(rows) == 2 and max(row["max_abs_deviation"] for row in rows) < 1e-12
 law = sequences.sequence_rows(
-    sequences.Laws(cast, prompt), ["repeat"], [Sampling()], Remembered(engine=engines[1]),
+    sequences.Laws(bundle, prompt), ["repeat"], [Sampling()], Remembered(engine=engines[1]),
     gamma=2, count=4, texts=300, seed=3, after_each=lambda: None,
 )
 found = {row["test"]: row["p_value"] for row in law}
 assert set(found) == {"2-gram", "3-gram", "acceptance", "accounting"} and min(found.values()) > 1e-4, found
 texts = measure(
-    cast, methods_of(engines, gammas), prompt, count=20, repeats=1, sampling=Sampling(), seed=1, after_each=lambda: None
+    bundle, methods_of(engines, gammas), prompt, count=20, repeats=1, stop=Stop(half_width=0.0, blocks=1),
+    sampling=Sampling(), seed=1, after_each=lambda: None,
 )
 ledger = [row for _, row, _ in texts if row["drafter"] == "repeat"]
-assert {(row["engine"], row["gamma"]) for row in ledger} == {(e, g) for e in ("recompute", "cached") for g in (1, 2)}
+assert {(row["engine"], row["gamma"]) for row in ledger} == {(one.name, g) for one in engines for g in (1, 2)}
 assert all(row["drafted"] > 0 for row in ledger)
 
 synthetic_files.SWEPT["repeat"] = 0.6  # a study whose ledger has it
@@ -143,10 +145,10 @@ except UserError as error:
     said = str(error)
 assert said.startswith("config sweep.gammas.eagle: unknown key — allowed: draft, ") and "\\n" not in said, said
 check(sweep__gammas__eagle=None, sweep__trees__eagle=None, training__heads__steps__eagle=None)
-cast = oracle.random_cast(5, seed=1)
-assert "eagle" not in cast.drafters and "medusa1" in cast.drafters
-gammas = {name: [1] for name in cast.drafters}
-assert all(row["identical"] for row in greedy_rows(cast, [engine("cached")], gammas, [0, 3, 1, 1], count=8, seed=1))
+bundle = oracle.random_bundle(5, seed=1)
+assert "eagle" not in bundle.drafters and "medusa1" in bundle.drafters
+gammas = {name: [1] for name in bundle.drafters}
+assert all(row["identical"] for row in greedy_rows(bundle, [engine("cached")], gammas, [0, 3, 1, 1], count=8, seed=1))
 """
 
 

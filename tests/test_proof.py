@@ -14,11 +14,11 @@ from specledger.decoding.engines import engine
 from specledger.decoding.loops import autoregressive, speculative
 from specledger.experiments import controls
 from specledger.experiments.block_law import NotASteppedRule, block_law
-from specledger.experiments.cast import Cast
+from specledger.experiments.bundle import ModelBundle
 from specledger.experiments.controls import Stage, Texts, decoder_rows, false_alarm_rows, rule_rows
 from specledger.experiments.exact_laws import ExactLaws, near_a_cut
 from specledger.experiments.one_round import Rows, decide_rounds, round_law
-from specledger.experiments.oracle import SMALL_TREES, oracle_rows, random_cast
+from specledger.experiments.oracle import SMALL_TREES, oracle_rows, random_bundle
 from specledger.experiments.reference import (
     TARGET,
     Reference,
@@ -51,7 +51,7 @@ from specledger.theory.trees import Tree
 
 CONFIG = sizes(context=24)
 TARGET_MODEL = tiny_llama(CONFIG, seed=31)
-CAST = Cast(target=TARGET_MODEL, drafters=drafters_of(TARGET_MODEL))
+BUNDLE = ModelBundle(target=TARGET_MODEL, drafters=drafters_of(TARGET_MODEL))
 PROMPT = [0, 3, 1, 4]
 V = CONFIG.vocabulary
 ALL = np.arange(V)
@@ -59,7 +59,7 @@ ENGINES = [engine("recompute"), engine("cached")]
 
 
 def decode(name: str, executed, uniforms, *, gamma=2, count=5):
-    drafter = CAST.drafters[name]
+    drafter = BUNDLE.drafters[name]
     used = min(gamma, drafter.max_gamma or gamma)
     shared = {"engine": executed, "sampling": Sampling(), "uniforms": uniforms}
     return speculative(TARGET_MODEL, drafter, PROMPT, gamma=used, count=count, **shared)
@@ -73,12 +73,12 @@ def decode(name: str, executed, uniforms, *, gamma=2, count=5):
 def test_references_are_what_sessions_say(name, executed):
     """Rows of plain batched forwards against the sessions that decoders use, within float32 rounding."""
     tokens = [*PROMPT, 2, 5]
-    expected = next_logits(TARGET_MODEL if name == TARGET else CAST.drafters[name], np.array([tokens]))[0]
+    expected = next_logits(TARGET_MODEL if name == TARGET else BUNDLE.drafters[name], np.array([tokens]))[0]
     session = executed.open(TARGET_MODEL, 12)
     if name == TARGET:
         found = distribution(session.forward(tokens, rows=1).logits_TV[0].numpy(), Sampling())
     else:
-        drafting = CAST.drafters[name].open(executed, Sampling(), 12)
+        drafting = BUNDLE.drafters[name].open(executed, Sampling(), 12)
         drafting.observe(session.forward(tokens[:-1], rows=1), len(tokens) - 1)
         found = drafting.propose(tokens, 1, np.random.default_rng(0)).probs_GV[0]
     assert found == pytest.approx(distribution(expected, Sampling()), abs=1e-5)
@@ -87,7 +87,7 @@ def test_references_are_what_sessions_say(name, executed):
 @pytest.mark.parametrize("sampling", [Sampling(), Sampling(temperature=0.7), Sampling(top_k=3), Sampling(top_p=0.8)])
 def test_oracle_of_every_drafter(sampling):
     """Each drafter, gamma 1 to 3, random models of 4 symbols: the law of the block is the target's to 1e-12."""
-    rows = oracle_rows(random_cast(4, seed=5), [0, 1, 2], [1, 2, 3], [], model="random", sampling=sampling)
+    rows = oracle_rows(random_bundle(4, seed=5), [0, 1, 2], [1, 2, 3], [], model="random", sampling=sampling)
     drafters = ("draft", "ngram", "mtp", "mtp_chained", "mtp4", "parallel", "medusa1", "eagle")
     assert [(row["drafter"], row["gamma"]) for row in rows] == [
         (name, gamma) for name in drafters for gamma in ((1,) if name == "mtp" else (1, 2, 3))
@@ -101,7 +101,7 @@ def test_random_models_are_those_of_their_seed():
 
     def weights() -> list[torch.Tensor]:
         heads = [
-            drafter.models[-1] for drafter in random_cast(4, seed=5).lossless.values() if hasattr(drafter, "models")
+            drafter.models[-1] for drafter in random_bundle(4, seed=5).lossless.values() if hasattr(drafter, "models")
         ]
         return [parameter for head in heads for parameter in head.parameters()]
 
@@ -113,7 +113,7 @@ def test_random_models_are_those_of_their_seed():
 
 def test_oracle_of_every_tree():
     """Trees of two depths: the same, of every drafter that drafts trees, as deep as it can."""
-    rows = oracle_rows(random_cast(4, seed=6), [0, 1, 2], [1], SMALL_TREES, model="random", sampling=Sampling())
+    rows = oracle_rows(random_bundle(4, seed=6), [0, 1, 2], [1], SMALL_TREES, model="random", sampling=Sampling())
     branched = [row for row in rows if row["tree"]]
     assert len(branched) == 1 + 6 * len(SMALL_TREES)
     assert {row["drafter"] for row in rows} - {row["drafter"] for row in branched} == {"mtp4"}
@@ -265,7 +265,7 @@ def test_complete_decoders_follow_the_exact_law(name, executed):
     samplings = [Sampling(), Sampling(temperature=0.7), Sampling(top_k=3), Sampling(top_p=0.8)]
     rows = list(
         sequence_rows(
-            Laws(CAST, PROMPT),
+            Laws(BUNDLE, PROMPT),
             [name],
             samplings,
             Remembered(engine=executed),
@@ -296,17 +296,17 @@ def test_ngram_test_sees_another_law():
 AFTER_A_REJECTION = {"rejection-a-round-late", "target-cache-untrimmed"}
 
 
-def stage(cast: Cast = CAST) -> Stage:
-    return Stage.at(cast, PROMPT, seed=2)
+def stage(bundle: ModelBundle = BUNDLE) -> Stage:
+    return Stage.at(bundle, PROMPT, seed=2)
 
 
-def good_draft() -> Cast:
+def good_draft() -> ModelBundle:
     """The draft model is the target with its weights a little off: what its cache forgets, it then shows."""
     draft = tiny_llama(CONFIG, seed=31)
     generator = torch.Generator().manual_seed(0)
     for weight in draft.parameters():
         weight.add_(0.03 * torch.randn(weight.shape, generator=generator))
-    return Cast(target=TARGET_MODEL, drafters={**CAST.drafters, "draft": model_drafter(draft)})
+    return ModelBundle(target=TARGET_MODEL, drafters={**BUNDLE.drafters, "draft": model_drafter(draft)})
 
 
 SEEN_BY_ROUNDS = {
@@ -403,7 +403,7 @@ def test_a_stale_hidden_state_changes_what_the_module_says():
     """The tiny module is random, so that its acceptance can't show the fault; its proposals must."""
     fault = next(fault for fault in wrong_states(TARGET_MODEL) if fault.name == "mtp-hidden-stale")
     tokens, said = [*PROMPT, 2, 5], []
-    for drafter in (CAST.drafters["mtp"], fault.drafter(CAST.drafters["mtp"])):
+    for drafter in (BUNDLE.drafters["mtp"], fault.drafter(BUNDLE.drafters["mtp"])):
         drafting = drafter.open(ENGINES[0], Sampling(), 12)
         drafting.observe(ENGINES[0].open(TARGET_MODEL, 12).forward(tokens[:-1], rows=1), len(tokens) - 1)
         said.append(drafting.propose(tokens, 1, np.random.default_rng(0)).probs_GV[0])
@@ -420,7 +420,7 @@ def test_rows_along_a_text_are_those_of_decoding(name):
         TARGET_MODEL, PROMPT, count=30, engine=ENGINES[1], sampling=Sampling(), uniforms=Uniforms(1)
     ).tokens
     tokens = PROMPT + text
-    speaker = TARGET_MODEL if name == TARGET else CAST.drafters[name]
+    speaker = TARGET_MODEL if name == TARGET else BUNDLE.drafters[name]
     along = distribution(logits_along(speaker, ENGINES[1], tokens), Sampling())
     assert along.shape == (len(tokens) - 1, V)
     session = ENGINES[1].open(TARGET_MODEL, len(tokens))
@@ -442,7 +442,7 @@ def test_texts_foretell_what_rounds_accept():
     """
     rows = list(
         text_rows(
-            CAST,
+            BUNDLE,
             ["draft"],
             PROMPT,
             ENGINES[1],
@@ -462,7 +462,7 @@ def test_texts_foretell_what_rounds_accept():
     alone = acceptance_probability(
         *(
             distribution(next_logits(s, np.array([PROMPT]))[0], Sampling())
-            for s in (TARGET_MODEL, CAST.drafters["draft"])
+            for s in (TARGET_MODEL, BUNDLE.drafters["draft"])
         )
     )
     assert first[0]["beta"] == pytest.approx(alone, abs=1e-5)
@@ -472,8 +472,8 @@ def test_texts_foretell_what_rounds_accept():
 def test_judge_texts_leaves_broken_texts_to_the_accounts():
     exact, limits = ExactLaws.of(tree_logits(TARGET_MODEL, PROMPT, 1, ALL), ALL, Sampling()), {"count": 2, "gamma": 1}
     short = text_of([1], [(0, 0, 0)])
-    found = judge_texts([short], Reference(cast=CAST), "draft", PROMPT, exact, **limits)
+    found = judge_texts([short], Reference(bundle=BUNDLE), "draft", PROMPT, exact, **limits)
     assert [(f.test, f.p_value) for f in found] == [("accounting", 0.0)]
     idle = text_of([1, 2], [(0, 0, 0), (0, 0, 0)])
     with pytest.raises(ValueError, match="draft made no proposal in 1 texts of 2 tokens at gamma 1"):
-        judge_texts([idle], Reference(cast=CAST), "draft", PROMPT, exact, **limits)
+        judge_texts([idle], Reference(bundle=BUNDLE), "draft", PROMPT, exact, **limits)

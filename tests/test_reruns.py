@@ -264,6 +264,17 @@ def of_a_deleted_result(study, edit):
     return study.jobs()
 
 
+def of_promised_results(study, edit):
+    """One of each kind that a reader is promised: each comes back with the job that makes it, and no training runs."""
+    for promised in ("tables/ledger.csv", "figures/gap.svg", "sweep/2/certificate.json"):
+        edit(study.results / promised, str)
+        (study.results / promised).unlink()
+    page = study.checkout / "report" / "tiny" / "report.pdf"
+    edit(page, str)
+    page.unlink()
+    return study.jobs()
+
+
 ROWS = {
     "a comment, another order of keys": (of_words_in_a_configuration, {}),
     "a comment, a docstring": (of_words_in_the_code, {}),
@@ -308,6 +319,7 @@ ROWS = {
     "logic of reporting": (of_files(f"{PACKAGE}/reporting/drawing_ledger.py"), {}),
     "the weights of one draft model": (of_another_draft_model, {"only": 2}),
     "one result deleted": (of_a_deleted_result, {}),
+    "what a reader is promised deleted": (of_promised_results, {"only": 2}),
 }
 
 
@@ -317,7 +329,14 @@ def test_each_other_edit_has_a_function():
     assert len(OTHER) == len(ROWS) and len(KEYS) + len(OTHER) >= 25
 
 
-ROWS_ANYWAY = ("a comment, a docstring", "`touch`", "results copied into a clone", "a seed added", "one result deleted")
+ROWS_ANYWAY = (
+    "a comment, a docstring",
+    "`touch`",
+    "results copied into a clone",
+    "a seed added",
+    "one result deleted",
+    "what a reader",
+)
 
 
 @pytest.mark.parametrize(

@@ -4,18 +4,18 @@ import numpy as np
 import pytest
 from small import drafters_of, sizes, tiny_llama
 from specledger.decoding.engines import engine
-from specledger.experiments.cast import Cast
+from specledger.experiments.bundle import ModelBundle
 from specledger.experiments.shown_rounds import GAMMA, shown_rounds
 from specledger.sampling.distributions import GREEDY, Sampling
 from specledger.sampling.verify import verify
 
 TARGET = tiny_llama(sizes(context=24), seed=31)
-CAST = Cast(target=TARGET, drafters=drafters_of(TARGET))
+BUNDLE = ModelBundle(target=TARGET, drafters=drafters_of(TARGET))
 CONTEXTS = np.random.default_rng(0).integers(7, size=(3, 24))
 
 
 def found(sampling: Sampling) -> list[dict]:
-    return list(shown_rounds(CAST, CONTEXTS, [24, 31, 40], engine("cached"), sampling=sampling, seed=4))
+    return list(shown_rounds(BUNDLE, CONTEXTS, [24, 31, 40], engine("cached"), sampling=sampling, seed=4))
 
 
 @pytest.mark.parametrize("sampling", [Sampling(), Sampling(temperature=0.7, top_k=3), GREEDY])
@@ -44,5 +44,5 @@ def test_a_target_that_looks_ahead_shows_in_the_difference(monkeypatch):
 
 def test_a_seed_and_a_place_decide_the_round():
     assert found(Sampling()) == found(Sampling())
-    other = list(shown_rounds(CAST, CONTEXTS, [24, 31, 40], engine("cached"), sampling=Sampling(), seed=5))
+    other = list(shown_rounds(BUNDLE, CONTEXTS, [24, 31, 40], engine("cached"), sampling=Sampling(), seed=5))
     assert [row["extra_uniform"] for row in other] != [row["extra_uniform"] for row in found(Sampling())]

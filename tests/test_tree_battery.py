@@ -16,7 +16,7 @@ from specledger.decoding.engines import engine
 from specledger.drafters.ngram import NGram
 from specledger.experiments import controls
 from specledger.experiments.block_law import deviation
-from specledger.experiments.cast import Cast
+from specledger.experiments.bundle import ModelBundle
 from specledger.experiments.controls import Stage, Texts, decode_texts, decoder_rows, decoders, round_rules, rule_rows
 from specledger.experiments.one_round import (
     Place,
@@ -53,13 +53,13 @@ SEEN = {
 }
 
 
-def near_cast(noise: float = 0.03) -> Cast:
+def near_bundle(noise: float = 0.03) -> ModelBundle:
     """The draft model is the target with its weights a little off, so that long accepts occur."""
     draft = tiny_llama(CONFIG, seed=31)
     generator = torch.Generator().manual_seed(0)
     for weight in draft.parameters():
         weight.add_(noise * torch.randn(weight.shape, generator=generator))
-    return Cast(target=TARGET, drafters={**drafters_of(TARGET), "draft": model_drafter(draft)})
+    return ModelBundle(target=TARGET, drafters={**drafters_of(TARGET), "draft": model_drafter(draft)})
 
 
 def place() -> Place:
@@ -178,7 +178,7 @@ def test_the_battery_catches_what_its_power_says():
 
     It fails one of four tests in one seed of 250; a fault with a power of just .95 slips through in one of 20.
     """
-    rows = list(rule_rows(Stage.at(near_cast(0.1), PROMPT, seed=2), draws=50_000, after_each=lambda: None))
+    rows = list(rule_rows(Stage.at(near_bundle(0.1), PROMPT, seed=2), draws=50_000, after_each=lambda: None))
     rows = [row for row in rows if row["drafter"] == "draft_tree"]
     assert {row["rule"] for row in rows} == {"correct", *SEEN} and {row["gamma"] for row in rows} == {2}
     assert not any(row["caught"] for row in rows if row["rule"] == "correct")
@@ -194,7 +194,7 @@ def test_wrong_decoders_of_trees_are_caught_and_the_right_one_is_not(monkeypatch
     """
     monkeypatch.setattr(controls, "decoders", wrong_branches)
     target = tiny_llama(sizes(5, context=24), seed=31, std=0.7)
-    stage = Stage.at(Cast(target=target, drafters=drafters_of(target)), PROMPT, seed=2)
+    stage = Stage.at(ModelBundle(target=target, drafters=drafters_of(target)), PROMPT, seed=2)
     rows = list(decoder_rows(stage, Texts(gamma=2, tokens=4, texts=200), after_each=lambda: None))
     caught = {row["rule"]: set() for row in rows}
     for row in rows:
@@ -239,7 +239,7 @@ def test_a_wrong_branch_stays_in_the_cache(name, kept):
 
 
 def test_without_a_fault_a_tree_writes_the_same_text_remembered_or_not():
-    stage, fault = Stage.at(near_cast(), PROMPT, seed=2), faults()["correct"]
+    stage, fault = Stage.at(near_bundle(), PROMPT, seed=2), faults()["correct"]
     asked = replace(Texts(gamma=2, tokens=6, texts=20), gamma=len(fault.tree.parents))
     plain, remembered = (
         decode_texts(stage, fault, asked, Uniforms(5), executed)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import resource
 import shutil
 import signal
@@ -80,7 +81,19 @@ def test_report_is_there(study):
 def test_the_user_is_told_where_and_how_long(study):
     said = study.done.stdout + study.done.stderr
     assert "the report lies in report/tiny/index.html and report/tiny/report.pdf" in said
-    assert "study 'tiny' with 2 seed(s) on the CPU: training takes about" in said
+    assert "study 'tiny' with 2 seed(s) on the CPU: the trainings of an empty folder take about" in said
+    assert "(2 trainings at once, one thread each, on cores of a 2020s server that do nothing else)" in said
+
+
+def test_the_run_is_told_job_by_job(study):
+    """No terminal here: a plain line for each job that ends, and none of Snakemake's own about jobs."""
+    said = (study.done.stdout + study.done.stderr).splitlines()
+    ends = [line for line in said if re.match(r"specledger: .* took [^:]+: \d+ of \d+ jobs, ", line)]
+    assert len(ends) == len(list((study.results / "benchmarks").rglob("*.tsv")))
+    assert [int(re.search(r": (\d+) of", line)[1]) for line in ends] == list(range(1, len(ends) + 1))
+    assert all(line.endswith(" left") for line in ends[:-1]) and " left" not in ends[-1]
+    for words in ("Select jobs", "rule train", "jobid", "Finished job", "\x1b"):
+        assert not any(words in line for line in said), words
 
 
 def test_tables_are_there(study):
@@ -194,6 +207,19 @@ def test_the_report_names_results_of_other_settings(another):
     assert "models/mtp/1: made" not in page
 
 
+@pytest.mark.slow
+def test_the_engine_compiled_in_a_study(another):
+    """All engines, compiled in earnest; without a compiler it is left out with a word."""
+    changes = {"seeds": [1], "sweep": {"engines": STUDY["sweep"]["engines"]}}
+    config = write_config(another.checkout / "all.yaml", changes)
+    done = another.run("ledger", config=config)
+    assert done.returncode == 0, done.stdout + done.stderr
+    ledger = pd.read_csv(another.results / "tables" / "ledger.csv")
+    engines = pd.read_csv(another.results / "tables" / "engines.csv").set_index("engine")
+    assert set(ledger.engine) == set(engines.index[engines.available])
+    assert engines.available["compiled"] or "sweep: engine compiled is left out: " in done.stderr
+
+
 def test_aggregates_take_exactly_the_configured_seeds(another):
     config = write_config(another.checkout / "one.yaml", {"seeds": [2]})
     done = another.run("results/tiny/tables/seeds.csv", config=config)
@@ -202,8 +228,17 @@ def test_aggregates_take_exactly_the_configured_seeds(another):
     assert (another.results / "sweep" / "1" / "runs.csv").is_file()
 
 
-def test_training_goes_on_after_ctrl_c(another, ctrl_c):
-    """The terminal sends SIGINT to Snakemake and its jobs; Snakemake then removes what the job declared."""
+@pytest.mark.parametrize(
+    ("number", "to"),
+    [
+        pytest.param(signal.SIGINT, "group", id="ctrl-c"),  # a terminal sends it to Snakemake and its jobs
+        pytest.param(signal.SIGTERM, "snakemake", id="kill"),
+        pytest.param(signal.SIGHUP, "group", id="closed", marks=pytest.mark.slow),  # and this when it is closed
+        pytest.param(signal.SIGINT, "snakemake", id="int", marks=pytest.mark.slow),
+    ],
+)
+def test_a_run_ends_soon_and_the_next_goes_on(another, number, to, ctrl_c):
+    """The checkpoint is written, no job stays, no lock is left; Snakemake removes what the job declared."""
     config = write_config(another.checkout / "long.yaml", {"training": {"draft": {"steps": 800}}})
     model, log = "results/tiny/models/draft/1/model.safetensors", another.results / "logs" / "train" / "draft-1.log"
     log.unlink()
@@ -211,9 +246,14 @@ def test_training_goes_on_after_ctrl_c(another, ctrl_c):
     while process.poll() is None and not (log.exists() and "training draft" in log.read_text()):
         time.sleep(0.01)
     time.sleep(0.3)
-    os.killpg(process.pid, signal.SIGINT)
+    os.killpg(process.pid, number) if to == "group" else process.send_signal(number)
+    begun = time.monotonic()
     stopped = "".join(process.communicate(timeout=120))
-    assert process.returncode != 0 and "specledger train: stopped by SIGINT; the checkpoint of step " in stopped
+    assert time.monotonic() - begun < 10 * max(1.0, os.getloadavg()[0] / os.cpu_count())
+    assert process.returncode != 0 and re.search(r"specledger train: stopped by \w+; the checkpoint of step ", stopped)
+    assert f"specledger: stopped by {signal.Signals(number).name}; the same command goes on where it was" in stopped
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)
     assert not (another.checkout / model).exists()
     done = another.run(model, config=config)
     assert done.returncode == 0 and "the training goes on after step " in done.stderr

@@ -8,27 +8,27 @@ from specledger.analysis.raw import AGREEMENT_COLUMNS, ROUNDS_APART_COLUMNS, rea
 from specledger.analysis.yields import counted, followed
 from specledger.decoding.engines import engine
 from specledger.experiments import agreement
-from specledger.experiments.cast import Cast
+from specledger.experiments.bundle import ModelBundle
 from specledger.experiments.texts import ROUND_COLUMNS, chosen_rounds, text_rows
 from specledger.foundation.records import write_rows
 from specledger.sampling.distributions import Sampling
 
 CONFIG = sizes(7, context=24)
 TARGET = tiny_llama(CONFIG, seed=100)
-CAST = Cast(target=TARGET, drafters=drafters_of(TARGET))
+BUNDLE = ModelBundle(target=TARGET, drafters=drafters_of(TARGET))
 TEXTS, TOKENS = 120, 24
 SHARED = {"texts": TEXTS, "tokens": TOKENS, "sampling": Sampling(), "seed": 4, "after_each": lambda: None}
 
 
 @pytest.fixture(scope="module")
 def along() -> pd.DataFrame:
-    return pd.DataFrame(text_rows(CAST, ["draft", "ngram", "mtp"], [1, 2, 3], engine("cached"), **SHARED))
+    return pd.DataFrame(text_rows(BUNDLE, ["draft", "ngram", "mtp"], [1, 2, 3], engine("cached"), **SHARED))
 
 
 @pytest.mark.parametrize(("drafter", "gamma"), [("draft", 3), ("ngram", 4), ("mtp", 1)])
 def test_following_and_counting_agree(along, drafter, gamma):
     """Rounds of texts that speculation wrote against those expected along plain ones: 4.5 standard errors of both."""
-    rows = pd.DataFrame(chosen_rounds(CAST, {drafter: [gamma]}, [1, 2, 3], engine("cached"), **SHARED))
+    rows = pd.DataFrame(chosen_rounds(BUNDLE, {drafter: [gamma]}, [1, 2, 3], engine("cached"), **SHARED))
     assert list(rows.columns) == ROUNDS_APART_COLUMNS and (rows["drafted"] <= gamma).all()
     tokens = (rows["accept_len"] + 1).groupby(rows["text"]).sum()
     assert (tokens == TOKENS).all() and len(tokens) == TEXTS
@@ -42,7 +42,7 @@ def test_following_and_counting_agree(along, drafter, gamma):
 
 def test_the_rounds_repeat_and_each_gamma_has_its_own():
     few = SHARED | {"texts": 2}
-    first, again = (list(chosen_rounds(CAST, {"draft": [2, 3]}, [1, 2], engine("cached"), **few)) for _ in range(2))
+    first, again = (list(chosen_rounds(BUNDLE, {"draft": [2, 3]}, [1, 2], engine("cached"), **few)) for _ in range(2))
     assert first == again and {row["gamma"] for row in first} == {2, 3}
 
 

@@ -1,7 +1,7 @@
 # The acceptance rule, drawn many times at real positions.
 rule acceptance_of_seed:
     input:
-        **CAST_WITH_TREES,
+        **BUNDLE_WITH_TREES,
     output:
         [
             RESULTS / "acceptance" / "{seed}" / name

@@ -1,7 +1,8 @@
 # What must hold exactly, seed by seed.
 rule checks_of_seed:
     input:
-        **CAST_WITH_TREES,
+        **BUNDLE_WITH_TREES,
+        kernels=KERNELS,
         plain=model_files("plain"),
     output:
         [

@@ -85,7 +85,7 @@ rule ngram:
 
 
 # What every measuring rule reads and passes on.
-CAST = {
+BUNDLE = {
     "text": rules.corpus.output.text,
     "record": rules.corpus.output.record,
     "mtp": model_files("mtp"),
@@ -93,7 +93,7 @@ CAST = {
     "ngram": rules.ngram.output.table,
     "heads": [path for head in HEADS for path in head_files(head)],
 }
-CAST_ARGUMENTS = (
+BUNDLE_ARGUMENTS = (
     "--settings {params.settings:q} --code {params.code} --log {log:q} --seed {wildcards.seed}"
     " --text {input.text:q} --record {input.record:q} --ngram {input.ngram:q}"
     " --mtp {input.mtp:q} --draft {input.draft:q} --heads {input.heads:q}"

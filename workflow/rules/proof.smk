@@ -1,7 +1,8 @@
 # The complete decoders: right ones held against exact laws, and wrong ones that the same tests must catch.
 rule sequences_of_seed:
     input:
-        **CAST,
+        **BUNDLE,
+        kernels=KERNELS,
     output:
         [RESULTS / "sequences" / "{seed}" / name for name in ("sequences.csv", "certificate.json")],
     log:
@@ -18,12 +19,12 @@ rule sequences_of_seed:
         settings=settings("sequences"),
         code=code_hash("sequences"),
     shell:
-        f"python -m specledger sequences {CAST_ARGUMENTS} --output {{output:q}}"
+        f"python -m specledger sequences {BUNDLE_ARGUMENTS} --output {{output:q}}"
 
 
 rule controls_of_seed:
     input:
-        **CAST,
+        **BUNDLE,
     output:
         [RESULTS / "controls" / "{seed}" / name for name in ("controls.csv", "false_alarms.csv", "certificate.json")],
     log:
@@ -40,4 +41,4 @@ rule controls_of_seed:
         settings=settings("controls"),
         code=code_hash("controls"),
     shell:
-        f"python -m specledger controls {CAST_ARGUMENTS} --output {{output:q}}"
+        f"python -m specledger controls {BUNDLE_ARGUMENTS} --output {{output:q}}"

@@ -1,7 +1,8 @@
 # Texts and seconds; the only stage that times, and so the one that wants the machine for itself.
 rule sweep_of_seed:
     input:
-        **CAST_WITH_TREES,
+        **BUNDLE_WITH_TREES,
+        kernels=KERNELS,
     output:
         [
             RESULTS / "sweep" / "{seed}" / name

@@ -1,7 +1,7 @@
 # The shape of each drafter's trees. It comes from acceptances alone and not from seconds, so that texts keep their bytes.
 rule trees_of_seed:
     input:
-        **CAST,
+        **BUNDLE,
     output:
         [RESULTS / "trees" / "{seed}" / name for name in ("shapes.csv", "ranks.csv", "certificate.json")],
     log:
@@ -18,9 +18,9 @@ rule trees_of_seed:
         settings=settings("trees"),
         code=code_hash("trees"),
     shell:
-        f"python -m specledger trees {CAST_ARGUMENTS} --output {{output:q}}"
+        f"python -m specledger trees {BUNDLE_ARGUMENTS} --output {{output:q}}"
 
 
 # What rules read whose drafters propose trees too.
-CAST_WITH_TREES = CAST | {"shapes": [RESULTS / "trees" / "{seed}" / "shapes.csv"] if TREES else []}
-TREES_ARGUMENTS = CAST_ARGUMENTS + " --shapes {input.shapes:q}"
+BUNDLE_WITH_TREES = BUNDLE | {"shapes": [RESULTS / "trees" / "{seed}" / "shapes.csv"] if TREES else []}
+TREES_ARGUMENTS = BUNDLE_ARGUMENTS + " --shapes {input.shapes:q}"

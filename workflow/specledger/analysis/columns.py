@@ -79,7 +79,7 @@ KINDS = _declared(
         COUNTS_IF_ANY: "df resamples first_divergence tree_nodes top_k",
         SHARES: "beta tv_output tv_draft kept tv level rate lo hi",
         SHARES_IF_ANY: "acceptance acceptance_lo acceptance_hi tv_expected tv_q999 tv_p_value p_value chi2_p_value "
-        "detectable_leak detectable_tv tv_bound null_tv_lo null_tv_hi power top_p",
+        "detectable_leak detectable_tv tv_bound null_tv_lo null_tv_hi power top_p min_p",
         AMOUNTS: "temperature max_abs_deviation max_abs_difference expected_tokens train_s validation_loss seconds_lo "
         "seconds_hi",
         AMOUNTS_IF_ANY: "draft_s catch_up_s verify_s accept_s sync_s compile_s validation_mtp_loss",

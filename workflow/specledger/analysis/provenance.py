@@ -34,18 +34,18 @@ def results_of(results: Path, seeds: list[int], heads: Iterable[str] = ()) -> It
         models = {model: results / "models" / model / seed for model in MODELS}
         for model, folder in models.items():
             yield _made(model, folder, folder / "certificate.json", text)
-        cast = {**text, "ngram": (ngram / "ngram.safetensors",)}
-        cast |= {model: weights_of(folder) for model, folder in models.items()}
-        for made in _heads_of(results, seed, {**text, "mtp": cast["mtp"]}, heads):
+        bundle = {**text, "ngram": (ngram / "ngram.safetensors",)}
+        bundle |= {model: weights_of(folder) for model, folder in models.items()}
+        for made in _heads_of(results, seed, {**text, "mtp": bundle["mtp"]}, heads):
             yield made
-            cast[made.kind] = head_weights_of(made.folder)
+            bundle[made.kind] = head_weights_of(made.folder)
         shapes = {}
         if TREES in heads:
             folder = results / TREES / seed
-            yield _made(TREES, folder, folder / "certificate.json", cast)
+            yield _made(TREES, folder, folder / "certificate.json", bundle)
             shapes["shapes"] = (folder / "shapes.csv",)
         for stage in (*MEASURED, *(["controls"] if seed == str(seeds[0]) else [])):
-            inputs = cast | (shapes if stage in BRANCHING else {})
+            inputs = bundle | (shapes if stage in BRANCHING else {})
             yield _made(stage, results / stage / seed, results / stage / seed / "certificate.json", inputs)
 
 
@@ -117,9 +117,9 @@ def _beside(results: Path) -> Iterator[tuple[str, Path, Path, dict[str, tuple[Pa
     folder = results / "peers"
     record, text = folder / "certificate.json", {"text": (results / "corpus" / "text.txt",)}
     seed = str(_said(record)["settings"].get("seed"))
-    cast = {model: weights_of(results / "models" / model / seed) for model in ("mtp", "draft")}
-    cast["ngram"] = (results / "ngram" / "ngram.safetensors",)
-    yield "peers/peers.csv", folder / "peers.csv", record, cast
+    bundle = {model: weights_of(results / "models" / model / seed) for model in ("mtp", "draft")}
+    bundle["ngram"] = (results / "ngram" / "ngram.safetensors",)
+    yield "peers/peers.csv", folder / "peers.csv", record, bundle
     yield "peers/training_speed.csv", folder / "training_speed.csv", folder / "training_certificate.json", text
 
 

@@ -20,19 +20,19 @@ add_arguments = measuring.add_arguments
 
 
 def run(options, log) -> None:
-    settings, corpus, cast = measuring.begin(options)
+    settings, corpus, bundle = measuring.begin(options)
     sampling, drafters = Sampling(**settings["sampling"]), settings["drafters"]
     total = (settings["positions"] + 1) * len(drafters) + len(settings["heads"]) + 2 * settings["texts"]
     label = f"acceptance seed {options.seed}"
     with Progress(label, total, log, unit="step") as progress:
-        positions(options, settings, corpus, cast, sampling, progress)
-        rounds(options, settings, corpus, cast, sampling)
-        places, contexts_CT = contexts_at(corpus, cast, settings["contexts"], after=settings["positions"])
+        positions(options, settings, corpus, bundle, sampling, progress)
+        rounds(options, settings, corpus, bundle, sampling)
+        places, contexts_CT = contexts_at(corpus, bundle, settings["contexts"], after=settings["positions"])
         if len(places) < settings["contexts"]:
             log.say(f"acceptance: the validation text has room for {len(places)} of {settings['contexts']} contexts")
         shared = {"sampling": sampling, "seed": options.seed, "after_each": progress.advance}
         found = context_rows(
-            cast,
+            bundle,
             [*drafters, *settings["heads"]],
             contexts_CT,
             places,
@@ -42,29 +42,29 @@ def run(options, log) -> None:
         )
         write_rows(options.output / "contexts.csv", list(found))
         size = {"texts": settings["texts"], "tokens": settings["text_tokens"]}
-        found = text_rows(cast, drafters, corpus.prompt.tolist(), engine("cached"), **size, **shared)
+        found = text_rows(bundle, drafters, corpus.prompt.tolist(), engine("cached"), **size, **shared)
         write_rows(options.output / "texts.csv", list(found))
         lossy = {name: sizes for name, sizes in settings["choosers"].items() if name.endswith(TYPICAL)}
-        found = lossy_rows(cast, lossy, contexts_CT, places, engine("cached"), **shared)
+        found = lossy_rows(bundle, lossy, contexts_CT, places, engine("cached"), **shared)
         write_rows(options.output / "typical.csv", list(found), LOSSY_COLUMNS)
         choosers = settings["choosers"]
-        chosen = list(chosen_rounds(cast, choosers, corpus.prompt.tolist(), engine("cached"), **size, **shared))
+        chosen = list(chosen_rounds(bundle, choosers, corpus.prompt.tolist(), engine("cached"), **size, **shared))
         write_rows(options.output / "rounds.csv", chosen, ROUND_COLUMNS)
-    measuring.certify(options, settings, cast)
+    measuring.certify(options, settings, bundle)
 
 
-def contexts_at(corpus, cast, count: int, after: int) -> tuple[list[int], np.ndarray]:
+def contexts_at(corpus, bundle, count: int, after: int) -> tuple[list[int], np.ndarray]:
     """Positions of the validation text, and the whole contexts before them [C, T]."""
-    T = cast.target.config.context
+    T = bundle.target.config.context
     places = choose_positions(len(corpus.validation), context=T, count=count, after=after)
     return places, np.stack([corpus.validation[place - T : place] for place in places]).astype(np.int64)
 
 
-def positions(options, settings: dict, corpus, cast, sampling: Sampling, progress) -> None:
+def positions(options, settings: dict, corpus, bundle, sampling: Sampling, progress) -> None:
     """draws.csv and position.json: few positions, many draws."""
-    places, contexts_CT = contexts_at(corpus, cast, settings["positions"], after=0)
-    p_CV = distribution(next_logits(cast.target, contexts_CT), sampling)
-    q = {name: distribution(next_logits(cast.drafters[name], contexts_CT), sampling) for name in settings["drafters"]}
+    places, contexts_CT = contexts_at(corpus, bundle, settings["positions"], after=0)
+    p_CV = distribution(next_logits(bundle.target, contexts_CT), sampling)
+    q = {name: distribution(next_logits(bundle.drafters[name], contexts_CT), sampling) for name in settings["drafters"]}
     rows, shown = [], []
     for index, (place, p_V) in enumerate(zip(places, p_CV, strict=True)):
         text, drafters = corpus.vocabulary.decode(contexts_CT[index].tolist()), {}
@@ -83,11 +83,11 @@ def positions(options, settings: dict, corpus, cast, sampling: Sampling, progres
     write_json(options.output / "position.json", record)
 
 
-def rounds(options, settings: dict, corpus, cast, sampling: Sampling) -> None:
+def rounds(options, settings: dict, corpus, bundle, sampling: Sampling) -> None:
     """round.json: rounds of the draft model at positions that no simulation used."""
-    places, contexts_CT = contexts_at(corpus, cast, ROUNDS, after=settings["positions"])
+    places, contexts_CT = contexts_at(corpus, bundle, ROUNDS, after=settings["positions"])
     executed = engine("cached")
-    found = shown_rounds(cast, contexts_CT, places, executed, sampling=sampling, seed=options.seed)
+    found = shown_rounds(bundle, contexts_CT, places, executed, sampling=sampling, seed=options.seed)
     record = {"drafter": DRAFTER, "gamma": GAMMA, "engine": executed.name, "temperature": sampling.temperature}
     record |= {"symbols": list(corpus.vocabulary.symbols), "rounds": list(found)}
     write_json(options.output / "round.json", record)

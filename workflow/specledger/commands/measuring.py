@@ -1,4 +1,4 @@
-"""What the measuring stages share: their arguments, the cast of a seed, and the certificate."""
+"""What the measuring stages share: their arguments, the bundle of a seed, and the certificate."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 from specledger.commands import folders
 from specledger.commands.folders import add_folder
 from specledger.corpus.text import Corpus
-from specledger.experiments.cast import Cast, load_cast
+from specledger.experiments.bundle import ModelBundle, load_bundle
 from specledger.foundation.devices import describe, prepare
 from specledger.foundation.records import read_json
 
@@ -23,7 +23,7 @@ def add_arguments(parser) -> None:
     add_folder(parser, "--output", "the files to write")
 
 
-def begin(options) -> tuple[dict, Corpus, Cast]:
+def begin(options) -> tuple[dict, Corpus, ModelBundle]:
     """The settings, the corpus and the models that the options name."""
     settings = json.loads(options.settings)
     device = prepare(settings["device"], settings["threads"])
@@ -31,7 +31,7 @@ def begin(options) -> tuple[dict, Corpus, Cast]:
     return (
         settings,
         corpus,
-        load_cast(
+        load_bundle(
             mtp=options.mtp,
             draft=options.draft,
             ngram=options.ngram,
@@ -44,7 +44,7 @@ def begin(options) -> tuple[dict, Corpus, Cast]:
     )
 
 
-def certify(options, settings: dict, cast: Cast) -> None:
+def certify(options, settings: dict, bundle: ModelBundle) -> None:
     """Write certificate.json beside the results."""
-    device = describe(cast.target.lm_head.weight.device)
+    device = describe(bundle.target.lm_head.weight.device)
     folders.certify(options.output, options, device, settings["threads"])

@@ -17,6 +17,7 @@ STAGES = (
     "train",
     "train-head",
     "ngram",
+    "kernels",
     "trees",
     "checks",
     "acceptance",
@@ -90,9 +91,8 @@ def main(arguments: list[str]) -> int:
         log.tell(f"specledger {options.stage}: interrupted", traceback.format_exc())
         return 130
     except Exception as error:
-        log.tell(
-            f"specledger {options.stage}: {one_line(error, options.log, options.stage, device)}", traceback.format_exc()
-        )
+        line = one_line(error, options.log, options.stage, device)
+        log.tell(f"specledger {options.stage}: {line}", traceback.format_exc())
         return 1
     return 0
 

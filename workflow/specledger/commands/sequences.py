@@ -22,11 +22,11 @@ def parts_of(executed: Engine, drafters: list[str], samplings: list[Sampling]) -
 
 
 def run(options, log) -> None:
-    settings, corpus, cast = measuring.begin(options)
+    settings, corpus, bundle = measuring.begin(options)
     samplings = [Sampling(**sampling) for sampling in settings["samplings"]]
-    engines, _ = usable(settings["engines"], cast.target.lm_head.weight.device, log.say)
+    engines, _ = usable(settings["engines"], bundle.target.lm_head.weight.device, log.say)
     asked = [part for executed in engines for part in parts_of(executed, settings["drafters"], samplings)]
-    rows, known = [], Laws(cast, corpus.prompt.tolist())
+    rows, known = [], Laws(bundle, corpus.prompt.tolist())
     size = {key: settings[key] for key in ("gamma", "texts")}
     total = sum(len(names) * len(chosen) for _, names, chosen in asked)
     with Progress(f"sequences seed {options.seed}", total, log, unit="sample") as progress:
@@ -34,4 +34,4 @@ def run(options, log) -> None:
         for executed, names, chosen in asked:
             rows += sequence_rows(known, names, chosen, Remembered(engine=executed), **shared)
     write_rows(options.output / "sequences.csv", rows)
-    measuring.certify(options, settings, cast)
+    measuring.certify(options, settings, bundle)

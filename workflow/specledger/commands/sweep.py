@@ -9,7 +9,7 @@ from pathlib import Path
 from specledger.commands import measuring
 from specledger.decoding.engines import usable
 from specledger.experiments.agreement import AGREEMENT_COLUMNS, agreement_rows
-from specledger.experiments.cast import Cast
+from specledger.experiments.bundle import ModelBundle
 from specledger.experiments.forward_costs import cost_rows, over_blocks
 from specledger.experiments.sweep import (
     PLAIN,
@@ -49,79 +49,83 @@ def alone_on_the_machine(log):
 
 
 def run(options, log) -> None:
-    settings, corpus, cast = measuring.begin(options)
+    settings, corpus, bundle = measuring.begin(options)
     with alone_on_the_machine(log):
-        engines, left_out = warm_engines(cast, settings, corpus.prompt.tolist(), seed=options.seed, log=log)
+        engines, left_out = warm_engines(bundle, settings, corpus.prompt.tolist(), seed=options.seed, log=log)
         methods = methods_of(engines, settings["gammas"])
-        texts, costs = timed(cast, engines, methods, corpus, settings, options.seed, log)
-        write(options, settings, corpus, cast, engines, left_out, texts, costs)
-    measuring.certify(options, settings, cast)
+        texts, costs = timed(bundle, engines, methods, corpus, settings, options.seed, log)
+        write(options, settings, corpus, bundle, engines, left_out, texts, costs)
+    measuring.certify(options, settings, bundle)
 
 
-def write(options, settings: dict, corpus, cast: Cast, engines: list, left_out: dict, texts: list, costs: list) -> None:
+def write(
+    options, settings: dict, corpus, bundle: ModelBundle, engines: list, left_out: dict, texts: list, costs: list
+) -> None:
     """Every file of the stage but its certificate."""
     output, seed, prompt, sampling = options.output, options.seed, corpus.prompt.tolist(), sampling_of(settings)
-    machine = {"device": describe(cast.target.lm_head.weight.device), "threads": settings["threads"]}
+    machine = {"device": describe(bundle.target.lm_head.weight.device), "threads": settings["threads"]}
     write_rows(output / "forwards.csv", [{"seed": seed, **row, **machine} for row in costs])
     counted = [(method, row, text) for method, row, text in texts if method.counts]
     write_rows(output / "runs.csv", [{**row, **machine} for _, row, _ in texts])
     rounds = [line for _, row, text in counted if row["counted"] for line in round_rows(row, text)]
     write_rows(output / "rounds.csv", rounds)
     # Where no two engines share a rule of context, as without a compiler, there is nothing to compare.
-    found = agreement_rows(cast, counted, prompt, count=settings["tokens"], sampling=sampling)
+    found = agreement_rows(bundle, counted, prompt, count=settings["tokens"], sampling=sampling)
     write_rows(output / "agreement.csv", list(found), AGREEMENT_COLUMNS)
     write_rows(output / "engines.csv", [{"seed": seed, **row} for row in engine_rows(settings, engines, left_out)])
     window = [executed for executed in engines if executed.context_rule == "window"]
-    apart = [row for executed in window for row in rounds_apart(cast, executed, prompt, settings, seed)]
+    apart = [row for executed in window for row in rounds_apart(bundle, executed, prompt, settings, seed)]
     write_rows(output / "apart.csv", apart, ROUND_COLUMNS)
-    write_json(output / "sample.json", sample(cast, corpus, engines[-1], sampling, seed))
+    write_json(output / "sample.json", sample(bundle, corpus, engines[-1], sampling, seed))
 
 
 def sampling_of(settings: dict) -> Sampling:
     return Sampling(**settings["sampling"])
 
 
-def timed(cast: Cast, engines: list, methods: list[Method], corpus, settings: dict, seed: int, log) -> tuple:
+def timed(bundle: ModelBundle, engines: list, methods: list[Method], corpus, settings: dict, seed: int, log) -> tuple:
     """Every text of the sweep, with its method and its row, and the costs of the pieces, block by block."""
     sampling, total, repeats = sampling_of(settings), len(methods) * settings["repeats"], settings["repeats"]
     pieces: list[dict] = []
 
     def costs(repeat: int, left: list[Method]) -> None:
         progress.expect(progress.done + len(left) * (repeats - repeat + 1))
-        reach = cast.target.config.context
+        reach = bundle.target.config.context
         tokens = corpus.validation[: reach * (2 + repeat % COST_PLACES)].tolist()
         for one in engines:
             gammas: dict[str, list[int]] = {}
             for method in left:
                 if method.engine is one and method.drafter != PLAIN and method.counts:
                     gammas.setdefault(method.drafter, []).append(method.gamma)
-            pieces.extend(cost_rows(cast, [one], gammas, tokens, sampling=sampling, threads=settings["threads"]))
+            pieces.extend(cost_rows(bundle, [one], gammas, tokens, sampling=sampling, threads=settings["threads"]))
 
     shared = {"count": settings["tokens"], "repeats": repeats, "sampling": sampling, "seed": seed}
     shared["stop"] = Stop(**settings["stop"])
     with Progress(f"sweep seed {seed}", total, log, unit="text") as progress:
         each = {"after_each": progress.advance, "between": costs}
-        texts = list(measure(cast, methods, corpus.prompt.tolist(), **shared, **each))
+        texts = list(measure(bundle, methods, corpus.prompt.tolist(), **shared, **each))
     return texts, over_blocks(pieces)
 
 
-def rounds_apart(cast: Cast, executed, prompt: list[int], settings: dict, seed: int):
+def rounds_apart(bundle: ModelBundle, executed, prompt: list[int], settings: dict, seed: int):
     """Rounds of texts that were not timed: what the cost model predicts the timed ones of this engine from."""
     texts = min(settings["repeats"], settings["stop"]["blocks"])
     size = {"texts": texts, "tokens": settings["tokens"], "sampling": sampling_of(settings)}
-    return chosen_rounds(cast, settings["gammas"], prompt, executed, seed=seed, after_each=lambda: None, **size)
+    return chosen_rounds(bundle, settings["gammas"], prompt, executed, seed=seed, after_each=lambda: None, **size)
 
 
-def warm_engines(cast: Cast, settings: dict, prompt: list[int], *, seed: int, log) -> tuple[list, dict[str, str]]:
+def warm_engines(
+    bundle: ModelBundle, settings: dict, prompt: list[int], *, seed: int, log
+) -> tuple[list, dict[str, str]]:
     """The engines that run here, warm, and why the others don't."""
-    found, left_out = usable(settings["engines"], cast.target.lm_head.weight.device, log.say)
+    found, left_out = usable(settings["engines"], bundle.target.lm_head.weight.device, log.say)
     warming = {"count": settings["warmup_tokens"], "sampling": sampling_of(settings), "seed": seed}
     for executed in found:
         unserved = {drafter: why_not_served(executed, drafter) for drafter in settings["gammas"]}
         for reason in dict.fromkeys(filter(None, unserved.values())):
             names = ", ".join(drafter for drafter, why_not in unserved.items() if why_not == reason)
             log.say(f"sweep: engine {executed.name} leaves out {names}: {reason}")
-    warm_up(cast, methods_of(found, settings["gammas"]), prompt, **warming)
+    warm_up(bundle, methods_of(found, settings["gammas"]), prompt, **warming)
     return found, left_out
 
 
@@ -139,11 +143,11 @@ def engine_rows(settings: dict, engines: list, left_out: dict[str, str]) -> list
     ]
 
 
-def sample(cast, corpus, executed, sampling: Sampling, seed: int) -> dict:
+def sample(bundle, corpus, executed, sampling: Sampling, seed: int) -> dict:
     """A text that the target drafts for itself with its MTP module, with how each character came about."""
     prompt = corpus.prompt.tolist()
     method = Method(engine=executed, drafter="mtp", gamma=1)
-    text = method.decode(cast, prompt, count=SAMPLE_TOKENS, sampling=sampling, uniforms=Uniforms("sample", seed))
+    text = method.decode(bundle, prompt, count=SAMPLE_TOKENS, sampling=sampling, uniforms=Uniforms("sample", seed))
     return {
         "engine": executed.name,
         "drafter": "mtp",

@@ -10,7 +10,7 @@ from specledger.foundation.fingerprint import code_hash
 from specledger.foundation.progress import Progress
 from specledger.foundation.records import hash_text
 from specledger.training.checkpoint import text_sum
-from specledger.training.keeper import EVERY_S, Keeper
+from specledger.training.checkpointer import EVERY_S, Checkpointer
 from specledger.training.precision import precision_of
 from specledger.training.settings import TrainingSettings
 from specledger.training.stopping import StopSignals
@@ -44,26 +44,26 @@ def carry_out(name: str, options, log, *, steps: int, made_by: dict[str, str], t
 
     Args:
         made_by: the training's `identity`.
-        train: called with `on_step` and `keeper` by name.
+        train: called with `on_step` and `checkpointer` by name.
         save: called with what it yields; only then the checkpoint goes.
     """
     with StopSignals() as signals:
-        keeper = Keeper(
+        checkpointer = Checkpointer(
             options.checkpoint,
             made_by,
             say=lambda line: log.say(f"{name}: {line}"),
             asked=lambda: signals.asked,
             every_s=options.checkpoint_every,
         )
-        already = 0 if keeper.found is None else keeper.found.step
+        already = 0 if checkpointer.found is None else checkpointer.found.step
         with Progress(name, steps, log, already=already) as progress:
 
             def show(step, read_loss):
                 progress.advance(f"loss {read_loss():.3f}" if progress.due() else "")
 
-            trained = train(on_step=show, keeper=keeper)
+            trained = train(on_step=show, checkpointer=checkpointer)
         save(trained)
-        keeper.remove()
+        checkpointer.remove()
     return trained
 
 

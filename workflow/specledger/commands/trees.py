@@ -12,12 +12,12 @@ add_arguments = measuring.add_arguments
 
 
 def run(options, log) -> None:
-    settings, corpus, cast = measuring.begin(options)
+    settings, corpus, bundle = measuring.begin(options)
     names = sorted({base_of(name) for name in settings["sizes"]})
     with Progress(f"trees seed {options.seed}", len(names), log, unit="drafter") as progress:
         ranks = list(
             rank_rows(
-                cast,
+                bundle,
                 names,
                 corpus.prompt.tolist(),
                 engine("cached"),
@@ -29,6 +29,6 @@ def run(options, log) -> None:
             )
         )
     write_rows(options.output / "ranks.csv", ranks, RANK_COLUMNS)
-    shapes = shape_rows(cast, ranks, settings["sizes"], seed=options.seed)
+    shapes = shape_rows(bundle, ranks, settings["sizes"], seed=options.seed)
     write_rows(options.output / "shapes.csv", shapes, SHAPE_COLUMNS)
-    measuring.certify(options, settings, cast)
+    measuring.certify(options, settings, bundle)

@@ -2,7 +2,7 @@
 
 `recompute` (rule `window`): every forward recomputes the last `context` tokens.
 `cached` (rule `sliding`): each position looks back at most `context` positions, with a KV cache.
-`compiled` (rule `sliding`): the same in compiled code; see `native`.
+`compiled` (rule `sliding`): the same in compiled code, on a CPU by `native`, on a GPU by `graphs`.
 Shapes: T new positions, D width, V vocabulary.
 """
 
@@ -99,7 +99,7 @@ class Engine:
     """
 
     name: str
-    rules: Rules = field(default_factory=Rules)
+    rules: Rules = field(default_factory=Rules, compare=False)
     compile_s: float = 0.0  # seconds that were spent compiling
 
     def __deepcopy__(self, memo: dict) -> "Engine":
@@ -138,12 +138,34 @@ class Engine:
         return module
 
 
+@dataclass(frozen=True, kw_only=True)
+class TwinEngine(Engine):
+    """An engine that runs a module by a twin of it, made once."""
+
+    name: str = "compiled"
+    twins: dict[int, tuple[Any, Any]] = field(default_factory=dict, repr=False)
+
+    def twin(self, module: Any) -> Any:
+        """What stands in for the module."""
+        raise NotImplementedError
+
+    def prepared(self, module: Any) -> Any:
+        key = id(module)
+        if key not in self.twins:
+            self.twins[key] = module, self.twin(module)  # the module is kept, so that its number stays its own
+        return self.twins[key][1]
+
+
 def engine(name: str, device: torch.device | str = "cpu") -> Engine:
     """The engine of that name for models on a device; NotCompiled where `compiled` can't be had."""
     if name not in CONTEXT_RULES:
         raise ValueError(f"engine must be one of {', '.join(CONTEXT_RULES)}, got {name}")
     if name != "compiled":
         return Engine(name=name)
+    if torch.device(device).type == "cuda":
+        from specledger.decoding.graphs import GraphEngine
+
+        return GraphEngine()
     from specledger.decoding.native import NativeEngine
 
     return NativeEngine.on(torch.device(device))

@@ -6,7 +6,6 @@ Shapes: B = 1, T positions, D width, V vocabulary, S cached positions.
 """
 
 import ctypes
-import types
 from collections.abc import Sequence
 from ctypes import c_double, c_float, c_int64, c_void_p
 from dataclasses import dataclass, field
@@ -18,8 +17,9 @@ import torch
 from torch import nn
 
 from specledger.decoding.building import NotCompiled, build, library
-from specledger.decoding.engines import Engine
+from specledger.decoding.engines import TwinEngine
 from specledger.decoding.rules import Found, Rules
+from specledger.decoding.twins import Kept, Twin
 from specledger.models.cache import Cache, Where
 from specledger.models.llama import Block, Llama, RMSNorm, rope_tables
 from specledger.sampling.distributions import Sampling
@@ -76,14 +76,7 @@ def aligned(shape: tuple[int, ...]) -> np.ndarray:
     return raw[first : first + count].reshape(shape)
 
 
-class _Kept:
-    """Weights are shared by all copies of a session."""
-
-    def __deepcopy__(self, memo: dict) -> "_Kept":
-        return self
-
-
-class Matrix(_Kept):
+class Matrix(Kept):
     """A product with one or several matrices [O, I], whose outputs stand side by side."""
 
     def __init__(self, *weights: torch.Tensor, bias: torch.Tensor | None = None):
@@ -110,7 +103,7 @@ class Matrix(_Kept):
         return y_TO[None, :, : self.outputs]
 
 
-class Norm(_Kept):
+class Norm(Kept):
     def __init__(self, module: RMSNorm):
         self.gain, self.eps = module.weight.detach().numpy().copy(), module.eps
         self.run = library().specledger_norm
@@ -122,7 +115,7 @@ class Norm(_Kept):
         return y_TD[None]
 
 
-class Embedding(_Kept):
+class Embedding(Kept):
     def __init__(self, module: nn.Embedding):
         self.weight_VD = module.weight.detach().numpy().copy()
 
@@ -130,7 +123,7 @@ class Embedding(_Kept):
         return self.weight_VD.take(tokens_BT, axis=0)
 
 
-class Blocks(_Kept):
+class Blocks(Kept):
     """Transformer blocks, one after another in one call."""
 
     def __init__(self, modules: Sequence[Block]):
@@ -181,40 +174,27 @@ class Blocks(_Kept):
         return self.at
 
 
-class Twin(_Kept):
-    """Stands in for a module: its class's methods over the twins of its parts."""
-
-    def __init__(self, module: nn.Module):
-        self._class = type(module)
-        for name, child in module.named_children():
-            setattr(self, name, twin(child))
-        if hasattr(module, "config"):
-            self.config = module.config
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return types.MethodType(getattr(self._class, name), self)
-
-    def __call__(self, *arguments: Any) -> Any:
-        return self._class.forward(self, *arguments)
-
-
 class LlamaTwin(Twin):
     """A model that runs in one call, from tokens to the logits of the last rows; or a whole chain of draft tokens does."""
 
     def __init__(self, module: Llama):
-        super().__init__(module)
+        super().__init__(module, twin)
         config, norm, kernels = module.config, self.model.norm, library()
         self.blocks = Blocks(module.model.layers)
         self.struct = _Model(
             address(self.model.embed_tokens.weight_VD), ctypes.addressof(self.blocks.structs), address(norm.gain),
             self.lm_head.struct, config.layers, config.width, config.vocabulary, norm.eps,
         )  # fmt: skip
-        self.reference, self.run, self.run_chain = ctypes.byref(self.struct), kernels.specledger_model, kernels.specledger_chain
+        self.reference, self.run, self.run_chain = (
+            ctypes.byref(self.struct),
+            kernels.specledger_model,
+            kernels.specledger_chain,
+        )
         self.to_logits = kernels.specledger_normed_linear
 
-    def outputs(self, tokens_BT: np.ndarray, cache: "NativeCache", rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def outputs(
+        self, tokens_BT: np.ndarray, cache: "NativeCache", rows: int
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The streams before and after the last block [1, T, D], and the logits of the last `rows` [1, rows, V]."""
         T, D, head = tokens_BT.shape[1], self.struct.width, self.lm_head
         seen = cache.extend(T)
@@ -260,7 +240,7 @@ _WARPERS: dict[int, tuple[Sampling, Any]] = {}
 
 
 def warpers_of(sampling: Sampling) -> Any:
-    """A reference to the settings as the kernels read them, by identity: hashing a `Sampling` takes longer than a draw."""
+    """A reference to the settings as the kernels read them; by identity, since a hash takes longer than a draw."""
     known = _WARPERS.get(id(sampling))
     if known is None:
         top_p, min_p = (-1.0 if value is None else value for value in (sampling.top_p, sampling.min_p))
@@ -284,7 +264,7 @@ def twin(module: nn.Module) -> Any:
             return Embedding(module)
         case nn.ModuleList():
             return [twin(child) for child in module]
-    return Twin(module)
+    return Twin(module, twin)
 
 
 @dataclass(kw_only=True)
@@ -371,9 +351,7 @@ class NativeRules(Rules):
     def siblings(self, probs_V: np.ndarray, uniforms_K: np.ndarray) -> tuple[Sequence[int], np.ndarray]:
         K, V = len(uniforms_K), len(probs_V)
         tokens_K, rows_KV = np.empty(K, dtype=np.int64), np.empty((K, V))
-        count = self.run_siblings(
-            address(probs_V), V, K, address(uniforms_K), address(tokens_K), address(rows_KV)
-        )
+        count = self.run_siblings(address(probs_V), V, K, address(uniforms_K), address(tokens_K), address(rows_KV))
         return tokens_K[:count].tolist(), rows_KV
 
     def verify(
@@ -386,7 +364,7 @@ class NativeRules(Rules):
         tree: Tree,
     ) -> Found:
         G, V = draft_probs_GV.shape
-        if V != target_probs_TV.shape[1]:
+        if target_probs_TV.shape[1] != V:
             raise ValueError(
                 f"target_probs and draft_probs must be of one vocabulary, got {len(target_probs_TV[0])} and {V} symbols"
             )
@@ -410,18 +388,17 @@ def parents_of(tree: Tree) -> np.ndarray:
 
 
 @dataclass(frozen=True, kw_only=True)
-class NativeEngine(Engine):
-    """The engine `compiled` on a CPU; it keeps the twins that it has made."""
+class NativeEngine(TwinEngine):
+    """The engine `compiled` on a CPU."""
 
     name: str = "compiled"
-    rules: Rules = field(default_factory=NativeRules)
-    twins: dict[int, tuple[Any, Any]] = field(default_factory=dict, repr=False)
+    rules: Rules = field(default_factory=NativeRules, compare=False)
 
     @classmethod
     def on(cls, device: torch.device) -> "NativeEngine":
-        """For models on a device; NotCompiled where there is no compiler, and for a GPU."""
+        """For models on the CPU; NotCompiled where there is no compiler."""
         if device.type != "cpu":
-            raise NotCompiled("it runs on a CPU; on a GPU use cached")
+            raise NotCompiled(f"its kernels run on a CPU, not on {device.type}")
         library()
         return cls(compile_s=build()[1])
 
@@ -431,8 +408,5 @@ class NativeEngine(Engine):
     def cache(self, model: Llama, layers: int, capacity: int) -> NativeCache:
         return NativeCache(model, layers, capacity)
 
-    def prepared(self, module: Any) -> Any:
-        key = id(module)
-        if key not in self.twins:
-            self.twins[key] = module, twin(module)  # the module is kept, so that its number stays its own
-        return self.twins[key][1]
+    def twin(self, module: Any) -> Any:
+        return twin(module)

@@ -5,6 +5,8 @@ Shapes: G draft tokens (nodes of a tree), V vocabulary.
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from specledger.decoding.counts import Clock
 from specledger.decoding.engines import Engine
 from specledger.decoding.proposals import Decision, Proposal
@@ -49,18 +51,19 @@ class Verifier:
         else:
             found = self.rules.verify(probs_TV, proposal.probs_GV, proposal.tokens, accept_G, extra, tree)
         if line:
-            path = range(found.last + 1)
+            path, accept_probs = range(found.last + 1), found.accept_probs
         else:
             path = tree.path(found.last)
             self.session.keep(path, drafted)
             before = len(output.hidden_TD) - drafted
             output = output.along((*range(before), *(before + node for node in path)))
+            accept_probs = np.where(tree.examined(found.last), found.accept_probs, np.nan)
         return Decision(
             tokens=[*(proposal.tokens[node] for node in path), found.token],
             drafted=drafted,
             examined=len(path) + bool(tree.children[found.last]),
             accept_len=len(path),
-            accept_probs=found.accept_probs,
+            accept_probs=accept_probs,
             output=output,
         )
 

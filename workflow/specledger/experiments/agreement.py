@@ -13,7 +13,7 @@ import numpy as np
 from specledger.decoding.counts import Generated
 from specledger.decoding.engines import CONTEXT_RULES
 from specledger.decoding.proposals import Proposal
-from specledger.experiments.cast import Cast
+from specledger.experiments.bundle import ModelBundle
 from specledger.experiments.sweep import PLAIN, Method, text_uniforms
 from specledger.sampling.distributions import Sampling, distribution
 from specledger.sampling.uniforms import Uniforms
@@ -82,7 +82,12 @@ class WatchedDrafter:
 
 
 def agreement_rows(
-    cast: Cast, texts: Sequence[tuple[Method, dict, Generated]], prompt: list[int], *, count: int, sampling: Sampling
+    bundle: ModelBundle,
+    texts: Sequence[tuple[Method, dict, Generated]],
+    prompt: list[int],
+    *,
+    count: int,
+    sampling: Sampling,
 ) -> Iterator[dict]:
     """One row per text of an engine that is not the first of its rule of context, against that one's."""
     first: dict[tuple, tuple[Method, Generated]] = {}
@@ -99,7 +104,7 @@ def agreement_rows(
             **{key: row[key] for key in ("drafter", "gamma", "tokens")},
             "identical": place is None,
             "first_divergence": place,
-            "margin": None if place is None else margin(cast, reference, prompt, place, **shared),
+            "margin": None if place is None else margin(bundle, reference, prompt, place, **shared),
         }
 
 
@@ -115,7 +120,14 @@ def to_nearest_cut(weights_V: np.ndarray, uniform: float) -> float:
 
 
 def margin(
-    cast: Cast, method: Method, prompt: list[int], place: int, *, count: int, sampling: Sampling, uniforms: Uniforms
+    bundle: ModelBundle,
+    method: Method,
+    prompt: list[int],
+    place: int,
+    *,
+    count: int,
+    sampling: Sampling,
+    uniforms: Uniforms,
 ) -> float | None:
     """How near the nearest decision of the round that wrote token `place` came to falling the other way.
 
@@ -124,11 +136,11 @@ def margin(
     """
     if sampling.temperature and len(sampling.warpers) > 1:
         return None
-    engine = Watched(honest=method.engine, target=cast.target)
+    engine = Watched(honest=method.engine, target=bundle.target)
     streams = [Recorded(generator) for generator in (uniforms.draft, uniforms.accept, uniforms.extra)]
     uniforms.draft, uniforms.accept, uniforms.extra = streams
-    drafter = None if method.drafter == PLAIN else WatchedDrafter(honest=cast.drafters[method.drafter])
-    watched = Cast(target=cast.target, drafters={method.drafter: drafter})
+    drafter = None if method.drafter == PLAIN else WatchedDrafter(honest=bundle.drafters[method.drafter])
+    watched = ModelBundle(target=bundle.target, drafters={method.drafter: drafter})
     again = Method(engine=engine, drafter=method.drafter, gamma=method.gamma)
     text = again.decode(watched, prompt, count=count, sampling=sampling, uniforms=uniforms)
     number = round_of(text, place)

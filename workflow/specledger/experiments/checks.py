@@ -7,7 +7,7 @@ import torch
 
 from specledger.decoding.engines import Engine
 from specledger.decoding.loops import autoregressive, speculative
-from specledger.experiments.cast import Cast
+from specledger.experiments.bundle import ModelBundle
 from specledger.experiments.sweep import served
 from specledger.models.llama import Llama
 from specledger.sampling.distributions import GREEDY
@@ -45,13 +45,19 @@ def prefix_rows(
 
 
 def greedy_rows(
-    cast: Cast, engines: list[Engine], gammas: dict[str, list[int]], prompt: list[int], *, count: int, seed: int
+    bundle: ModelBundle,
+    engines: list[Engine],
+    gammas: dict[str, list[int]],
+    prompt: list[int],
+    *,
+    count: int,
+    seed: int,
 ) -> Iterator[dict]:
     """One row per engine, drafter and gamma: is greedy speculative decoding the same, token by token?"""
     for engine in engines:
         texts: dict[int, list[int]] = {}  # plain, by target
         for name, choices in served(engine, gammas).items():
-            target = cast.target_of(name)
+            target = bundle.target_of(name)
             if id(target) not in texts:
                 plainly = {"count": count, "engine": engine, "sampling": GREEDY, "uniforms": Uniforms("greedy", seed)}
                 texts[id(target)] = autoregressive(target, prompt, **plainly).tokens
@@ -59,7 +65,7 @@ def greedy_rows(
             for gamma in choices:
                 tokens = speculative(
                     target,
-                    cast.drafter(name, gamma),
+                    bundle.drafter(name, gamma),
                     prompt,
                     gamma=gamma,
                     count=count,

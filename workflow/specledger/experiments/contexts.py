@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from specledger.experiments.acceptance import simulate
-from specledger.experiments.cast import Cast
+from specledger.experiments.bundle import ModelBundle
 from specledger.experiments.reference import next_logits
 from specledger.sampling.distributions import Sampling, distribution
 from specledger.sampling.uniforms import Uniforms, stream
@@ -25,7 +25,7 @@ def null_band(p_V: np.ndarray, draws: int, generator: np.random.Generator) -> tu
 
 
 def context_rows(
-    cast: Cast,
+    bundle: ModelBundle,
     drafters: list[str],
     contexts_CT: np.ndarray,
     positions: list[int],
@@ -39,7 +39,7 @@ def context_rows(
     """One row per drafter and context; `null_draws` is how many a published reading of TV was taken from."""
     targets: dict[int, tuple] = {}  # what each target says there, and its bands
     for name in drafters:
-        target = cast.target_of(name)
+        target = bundle.target_of(name)
         if id(target) not in targets:
             p_CV = distribution(next_logits(target, contexts_CT), sampling)
             bands = [
@@ -48,7 +48,7 @@ def context_rows(
             ]
             targets[id(target)] = p_CV, bands
         p_CV, bands = targets[id(target)]
-        q_CV = distribution(next_logits(cast.drafters[name], contexts_CT), sampling)
+        q_CV = distribution(next_logits(bundle.drafters[name], contexts_CT), sampling)
         for p_V, q_V, position, (lo, hi) in zip(p_CV, q_CV, positions, bands, strict=True):
             found = simulate(p_V, q_V, draws=draws, uniforms=Uniforms("contexts", seed, name, position))
             chi2, df, p_value = pooled_chisquare(found.counts_V, p_V)

@@ -8,7 +8,7 @@ import numpy as np
 from specledger.decoding.counts import Generated
 from specledger.decoding.engines import engine
 from specledger.decoding.loops import speculative
-from specledger.experiments.cast import Cast
+from specledger.experiments.bundle import ModelBundle
 from specledger.experiments.exact_laws import ExactLaws
 from specledger.experiments.one_round import Place, Rows, decide_rounds, judge_rounds, powers, round_law
 from specledger.experiments.reference import Reference, alphabet, tree_logits, within
@@ -37,21 +37,21 @@ RESAMPLES = 9_999
 class Stage:
     """Where the battery plays: the models, a prompt, the target's tree of logits after it, and the seed."""
 
-    cast: Cast
+    bundle: ModelBundle
     prompt: list[int]
     symbols_K: np.ndarray
     tree: list[np.ndarray]
     seed: int
 
     @classmethod
-    def at(cls, cast: Cast, prompt: list[int], seed: int) -> "Stage":
-        symbols_K = alphabet(cast.target, prompt)
-        tree = tree_logits(cast.target, prompt, 2, symbols_K)
-        return cls(cast=cast, prompt=prompt, symbols_K=symbols_K, tree=tree, seed=seed)
+    def at(cls, bundle: ModelBundle, prompt: list[int], seed: int) -> "Stage":
+        symbols_K = alphabet(bundle.target, prompt)
+        tree = tree_logits(bundle.target, prompt, 2, symbols_K)
+        return cls(bundle=bundle, prompt=prompt, symbols_K=symbols_K, tree=tree, seed=seed)
 
     def draft_tree(self) -> list[np.ndarray]:
         """Logits of the draft model, of the alphabet alone."""
-        return within(tree_logits(self.cast.drafters["draft"], self.prompt, 1, self.symbols_K), self.symbols_K)
+        return within(tree_logits(self.bundle.drafters["draft"], self.prompt, 1, self.symbols_K), self.symbols_K)
 
     def place(self) -> Place:
         """The round after the prompt, of the alphabet alone."""
@@ -110,12 +110,12 @@ class Texts:
 
 def decode_texts(stage: Stage, fault: WrongDecoder, asked: Texts, uniforms: Uniforms, executed) -> list[Generated]:
     """Texts of a decoder with a fault, through the complete loop."""
-    drafter = fault.drafter(stage.cast.drafters[fault.uses])
+    drafter = fault.drafter(stage.bundle.drafters[fault.uses])
     if fault.tree is not None:
         drafter = drafter.in_tree(fault.tree)
     asked_for = {"gamma": asked.gamma, "count": asked.tokens + fault.beyond(asked.gamma)}
     shared = {"engine": fault.engine(executed), "sampling": Sampling(), "uniforms": uniforms}
-    texts = (speculative(stage.cast.target, drafter, stage.prompt, **asked_for, **shared) for _ in range(asked.texts))
+    texts = (speculative(stage.bundle.target, drafter, stage.prompt, **asked_for, **shared) for _ in range(asked.texts))
     return [fault.report(text, asked.tokens) for text in texts]
 
 
@@ -126,10 +126,10 @@ def decoder_rows(stage: Stage, asked: Texts, *, after_each: Callable[[], None]) 
     expected to see a fault where it did so beyond doubt in every sample but the first.
     """
     engines = {name: Remembered(engine=engine(name)) for name in ("recompute", "cached")}
-    reference = Reference(cast=stage.cast)
+    reference = Reference(bundle=stage.bundle)
     exact = ExactLaws.of(stage.tree, stage.symbols_K, Sampling())
-    for fault in decoders(stage.cast.target):
-        limit, branched = stage.cast.drafters[fault.uses].max_gamma or asked.gamma, fault.tree is not None
+    for fault in decoders(stage.bundle.target):
+        limit, branched = stage.bundle.drafters[fault.uses].max_gamma or asked.gamma, fault.tree is not None
         used = replace(asked, gamma=len(fault.tree.parents) if branched else min(asked.gamma, limit))
         executed = engines["cached" if branched else "recompute"]
         limits = {"count": used.tokens, "gamma": used.gamma}

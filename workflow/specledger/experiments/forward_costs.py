@@ -17,7 +17,7 @@ from specledger.decoding.counts import Clock
 from specledger.decoding.engines import Engine
 from specledger.decoding.proposals import Output, Proposal, no_proposal
 from specledger.decoding.verification import Verifier
-from specledger.experiments.cast import Cast
+from specledger.experiments.bundle import ModelBundle
 from specledger.experiments.sweep import PLAIN, served
 from specledger.models.llama import Llama
 from specledger.sampling.distributions import Sampling
@@ -36,16 +36,18 @@ def seconds_of(call: Callable[[], object], threads: int) -> float:
 class Stand:
     """An engine before one round after `tokens`, which can be played again and again."""
 
-    def __init__(self, cast: Cast, engine: Engine, drafter: str, gamma: int, tokens: list[int], sampling: Sampling):
-        self.cast, self.tokens, self.gamma, self.uniforms = cast, tokens, gamma, Uniforms("costs")
+    def __init__(
+        self, bundle: ModelBundle, engine: Engine, drafter: str, gamma: int, tokens: list[int], sampling: Sampling
+    ):
+        self.bundle, self.tokens, self.gamma, self.uniforms = bundle, tokens, gamma, Uniforms("costs")
         self.engine, capacity = engine, len(tokens) + gamma + 1
-        self.verifier = Verifier(engine, cast.target_of(drafter), sampling, capacity, gamma=gamma)
-        self.off = Clock(cast.target.lm_head.weight.device, clocked=False)
-        self.nothing = no_proposal(cast.target.config.vocabulary)
+        self.verifier = Verifier(engine, bundle.target_of(drafter), sampling, capacity, gamma=gamma)
+        self.off = Clock(bundle.target.lm_head.weight.device, clocked=False)
+        self.nothing = no_proposal(bundle.target.config.vocabulary)
         if drafter == PLAIN:
             self.play_plain()
             return
-        self.drafter = cast.drafter(drafter, gamma)
+        self.drafter = bundle.drafter(drafter, gamma)
         self.drafting = self.drafter.open(engine, sampling, capacity)
         self.known = self._before_the_last()
         self.play()
@@ -96,7 +98,7 @@ def model_forward(model: Llama, engine: Engine, tokens: list[int], positions: in
 
 @torch.inference_mode()
 def cost_rows(
-    cast: Cast,
+    bundle: ModelBundle,
     engines: list[Engine],
     gammas: dict[str, list[int]],
     tokens: list[int],
@@ -109,14 +111,14 @@ def cost_rows(
         asked = served(engine, gammas)
         for gamma in sorted({0} | {gamma for choices in asked.values() for gamma in choices}):
             about = {"engine": engine.name, "part": "forward", "drafter": PLAIN, "gamma": gamma, "positions": gamma + 1}
-            yield {**about, "seconds": seconds_of(model_forward(cast.target, engine, tokens, gamma + 1), threads)}
-        plain = Stand(cast, engine, PLAIN, 0, tokens, sampling).play_plain
+            yield {**about, "seconds": seconds_of(model_forward(bundle.target, engine, tokens, gamma + 1), threads)}
+        plain = Stand(bundle, engine, PLAIN, 0, tokens, sampling).play_plain
         about = {"engine": engine.name, "part": "round", "drafter": PLAIN, "gamma": 0, "positions": 1}
         yield {**about, "seconds": seconds_of(plain, threads)}
         for name, choices in asked.items():
             for gamma in choices:
                 about = {"engine": engine.name, "drafter": name, "gamma": gamma, "positions": 1}
-                stand = Stand(cast, engine, name, gamma, tokens, sampling)
+                stand = Stand(bundle, engine, name, gamma, tokens, sampling)
                 yield {**about, "part": "propose", "seconds": seconds_of(stand.propose, threads)}
                 yield {**about, "part": "round", "seconds": seconds_of(stand.play, threads)}
 

@@ -10,7 +10,7 @@ import torch
 
 from specledger.decoding.drafter import Drafter
 from specledger.decoding.engines import Engine
-from specledger.experiments.cast import Cast
+from specledger.experiments.bundle import ModelBundle
 from specledger.sampling.distributions import Sampling, distribution
 from specledger.sampling.typical import typical
 
@@ -35,7 +35,7 @@ def accepted_path(
 
 
 def lossy_rows(
-    cast: Cast,
+    bundle: ModelBundle,
     methods: dict[str, list[int]],
     contexts_CT: np.ndarray,
     positions: list[int],
@@ -53,7 +53,7 @@ def lossy_rows(
     for name, sizes in methods.items():
         for nodes in sizes:
             for position, context_T in zip(positions, contexts_CT, strict=True):
-                path, p_V = accepted_path(cast.trees[name, nodes], context_T.tolist(), engine, sampling)
+                path, p_V = accepted_path(bundle.trees[name, nodes], context_T.tolist(), engine, sampling)
                 yield {
                     "seed": seed,
                     "drafter": name,

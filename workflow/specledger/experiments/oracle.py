@@ -13,7 +13,7 @@ from specledger.drafters.mtp import MTPModule
 from specledger.drafters.ngram import NGram
 from specledger.drafters.registry import build_head, drafters_of
 from specledger.experiments.block_law import deviation
-from specledger.experiments.cast import Cast
+from specledger.experiments.bundle import ModelBundle
 from specledger.experiments.reference import alphabet, laws, tree_logits, within
 from specledger.foundation.drafters import MODULES
 from specledger.models.llama import Llama, LlamaConfig, initialise
@@ -24,7 +24,7 @@ SIBLINGS = Tree.of((-1, -1))
 SMALL_TREES = (SIBLINGS, Tree.of((-1, -1, 0, 0, 1)))
 
 
-def random_cast(vocabulary: int, seed: int) -> Cast:
+def random_bundle(vocabulary: int, seed: int) -> ModelBundle:
     """Small models and heads with random weights, so large that their rows differ, and an n-gram of random text."""
     generator = torch.Generator().manual_seed(seed)
 
@@ -49,11 +49,11 @@ def random_cast(vocabulary: int, seed: int) -> Cast:
             name = max(trained, key=lambda spec: spec.max_gamma or 0).name
             heads[name] = ready(build_head(name, target.config)), target
     parts = Parts(target=target, mtp=mtp, draft=model(1, 8), ngram=ngram, heads=heads)
-    return Cast(target=target, drafters=drafters_of(parts))
+    return ModelBundle(target=target, drafters=drafters_of(parts))
 
 
 def oracle_rows(
-    cast: Cast,
+    bundle: ModelBundle,
     prompt: list[int],
     gammas: Sequence[int],
     trees: Sequence[Tree],
@@ -68,13 +68,13 @@ def oracle_rows(
     lossless.
     """
     rows = []
-    for name, drafter in cast.lossless.items():
+    for name, drafter in bundle.lossless.items():
         if drafters is not None and name not in drafters:
             continue
-        target, limit = cast.target_of(name), drafter.max_gamma or cast.target.config.context
+        target, limit = bundle.target_of(name), drafter.max_gamma or bundle.target.config.context
         symbols_K = alphabet(target, prompt)
         chains = [Tree.chain(gamma) for gamma in gammas if gamma <= limit] or [Tree.chain(1)] * bool(gammas)
-        branched = [tree for tree in trees if tree.depth <= limit] if cast.branches(name) else []
+        branched = [tree for tree in trees if tree.depth <= limit] if bundle.branches(name) else []
         depth = max(tree.depth for tree in (*chains, *branched))
         p = laws(within(tree_logits(target, prompt, depth, symbols_K), symbols_K), sampling)
         q = laws(within(tree_logits(drafter, prompt, depth - 1, symbols_K), symbols_K), sampling)

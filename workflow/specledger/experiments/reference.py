@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from specledger.decoding.drafter import Drafter
-from specledger.experiments.cast import Cast
+from specledger.experiments.bundle import ModelBundle
 from specledger.models.arrays import to_host
 from specledger.models.llama import Llama
 from specledger.sampling.distributions import Sampling, distribution
@@ -139,7 +139,7 @@ def joint(rows: list[np.ndarray], length: int) -> np.ndarray:
 class Reference:
     """Rows of the target and of drafters after prefixes, each computed once."""
 
-    cast: Cast
+    bundle: ModelBundle
     _known: dict[tuple[str, tuple[int, ...], int], np.ndarray] = field(default_factory=dict, repr=False)
 
     def logits(
@@ -149,7 +149,7 @@ class Reference:
 
         `proposed` tells how many of each prefix's last tokens are proposals of the same round, which matters to heads.
         """
-        speaker = self.cast.target if name == TARGET else self.cast.drafters[name]
+        speaker = self.bundle.target if name == TARGET else self.bundle.drafters[name]
         alone = proposed is None or isinstance(speaker, Llama) or speaker.prefix_alone
         since = [0] * len(prefixes) if alone else proposed
         keys = [(name, *pair) for pair in zip(prefixes, since, strict=True)]

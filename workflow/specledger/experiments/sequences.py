@@ -16,7 +16,7 @@ from scipy import stats
 from specledger.decoding.counts import Generated
 from specledger.decoding.drafter import Drafter
 from specledger.decoding.loops import speculative
-from specledger.experiments.cast import Cast
+from specledger.experiments.bundle import ModelBundle
 from specledger.experiments.exact_laws import ExactLaws, near_a_cut
 from specledger.experiments.reference import TARGET, Reference, alphabet, tree_logits
 from specledger.experiments.remembered import Remembered
@@ -140,7 +140,7 @@ def examined_clearly(examined: list, reference: Reference, drafter: str, samplin
         return []
     prefixes, proposed = zip(*distinct, strict=True)
     doubtful = near_a_cut(reference.logits(TARGET, prefixes), sampling)
-    if runs_a_network(reference.cast.drafters[drafter]):  # else its rows are the same bits on both sides
+    if runs_a_network(reference.bundle.drafters[drafter]):  # else its rows are the same bits on both sides
         doubtful = doubtful | near_a_cut(reference.logits(drafter, prefixes, proposed), sampling)
     clear = {pair for pair, near in zip(distinct, doubtful, strict=True) if not near}
     return [one for one in examined if (one.prefix, one.proposed) in clear]
@@ -173,9 +173,9 @@ def sequence_rows(
     after_each: Callable[[], None],
 ) -> Iterator[dict]:
     """One row per drafter, sampling and test, of texts of their own; trees are of one small shape."""
-    cast, prompt = known.cast, known.prompt
+    bundle, prompt = known.bundle, known.prompt
     for name, (place, sampling) in product(drafters, enumerate(samplings)):
-        drafter, target = cast.drafters[base_of(name)], cast.target_of(name)
+        drafter, target = bundle.drafters[base_of(name)], bundle.target_of(name)
         tree = SHAPE.down_to(drafter.max_gamma or SHAPE.depth) if branched(name) else None
         used = min(gamma, drafter.max_gamma or gamma) if tree is None else len(tree.parents)
         limits = {"gamma": used, "count": count}
@@ -194,8 +194,8 @@ def sequence_rows(
 class Laws:
     """The exact laws after one prompt, of each target that drafters draft for, computed once for all engines."""
 
-    def __init__(self, cast: Cast, prompt: list[int]):
-        self.cast, self.prompt = cast, prompt
+    def __init__(self, bundle: ModelBundle, prompt: list[int]):
+        self.bundle, self.prompt = bundle, prompt
         self.references: dict[int, tuple[Reference, np.ndarray, list[np.ndarray]]] = {}
         self.laws: dict[tuple[int, Sampling], ExactLaws] = {}
 
@@ -203,7 +203,7 @@ class Laws:
         if id(target) not in self.references:
             symbols_K = alphabet(target, self.prompt)
             tree = tree_logits(target, self.prompt, DEPTH, symbols_K)
-            self.references[id(target)] = Reference(cast=replace(self.cast, target=target)), symbols_K, tree
+            self.references[id(target)] = Reference(bundle=replace(self.bundle, target=target)), symbols_K, tree
         reference, symbols_K, tree = self.references[id(target)]
         if (id(target), sampling) not in self.laws:
             self.laws[id(target), sampling] = ExactLaws.of(tree, symbols_K, sampling)

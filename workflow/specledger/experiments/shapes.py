@@ -9,7 +9,7 @@ import numpy as np
 
 from specledger.decoding.engines import Engine
 from specledger.decoding.loops import speculative
-from specledger.experiments.cast import Cast
+from specledger.experiments.bundle import ModelBundle
 from specledger.foundation.drafters import base_of
 from specledger.sampling.distributions import Sampling
 from specledger.sampling.uniforms import Uniforms
@@ -36,7 +36,7 @@ def wide_tree(limit: int, vocabulary: int) -> Tree:
 
 
 def rank_rows(
-    cast: Cast,
+    bundle: ModelBundle,
     names: list[str],
     prompt: list[int],
     engine: Engine,
@@ -52,9 +52,9 @@ def rank_rows(
     A sibling is judged where its parent was accepted and those before it were rejected.
     """
     for name in names:
-        drafter = cast.drafters[name]
-        tree = wide_tree(drafter.max_gamma or len(BRANCHING), cast.target.config.vocabulary)
-        grown, target = drafter.in_tree(tree), cast.target_of(name)
+        drafter = bundle.drafters[name]
+        tree = wide_tree(drafter.max_gamma or len(BRANCHING), bundle.target.config.vocabulary)
+        grown, target = drafter.in_tree(tree), bundle.target_of(name)
         examined, chances = np.zeros(len(tree.parents)), np.zeros(len(tree.parents))
         for number in range(1, texts + 1):
             text = speculative(
@@ -102,7 +102,7 @@ def rates_of(rows: list[dict], deepest: int) -> list[list[float]]:
     return rates
 
 
-def shape_rows(cast: Cast, ranks: list[dict], sizes: dict[str, list[int]], *, seed: int) -> list[dict]:
+def shape_rows(bundle: ModelBundle, ranks: list[dict], sizes: dict[str, list[int]], *, seed: int) -> list[dict]:
     """One row per drafter of trees and number of nodes: the best tree's parents, and what it should yield.
 
     Trees that typical acceptance judges have the shape of the lossless ones.
@@ -110,7 +110,7 @@ def shape_rows(cast: Cast, ranks: list[dict], sizes: dict[str, list[int]], *, se
     rows = []
     for name, counts in sizes.items():
         base = base_of(name)
-        rates = rates_of([row for row in ranks if row["drafter"] == base], cast.drafters[base].max_gamma or DEEPEST)
+        rates = rates_of([row for row in ranks if row["drafter"] == base], bundle.drafters[base].max_gamma or DEEPEST)
         for count in counts:
             tree, accepted = best_tree(count, rates)
             rows.append(

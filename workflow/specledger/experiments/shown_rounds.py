@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from specledger.decoding.engines import Engine
-from specledger.experiments.cast import Cast
+from specledger.experiments.bundle import ModelBundle
 from specledger.sampling.distributions import Sampling, distribution
 from specledger.sampling.uniforms import Uniforms
 from specledger.sampling.verify import verify
@@ -18,21 +18,24 @@ DRAFTER, GAMMA, ROUNDS = "draft", 4, 6
 
 
 def shown_rounds(
-    cast: Cast, contexts_CT: np.ndarray, places: list[int], engine: Engine, *, sampling: Sampling, seed: int
+    bundle: ModelBundle, contexts_CT: np.ndarray, places: list[int], engine: Engine, *, sampling: Sampling, seed: int
 ) -> Iterator[dict]:
     """One record a context: proposals, rows of p and q, the uniforms, and the verdict."""
     for place, context_T in zip(places, contexts_CT, strict=True):
-        yield {"position": place, **_round(cast, context_T.tolist(), engine, sampling, Uniforms("round", seed, place))}
+        yield {
+            "position": place,
+            **_round(bundle, context_T.tolist(), engine, sampling, Uniforms("round", seed, place)),
+        }
 
 
 @torch.inference_mode()
-def _round(cast: Cast, context: list[int], engine: Engine, sampling: Sampling, uniforms: Uniforms) -> dict:
+def _round(bundle: ModelBundle, context: list[int], engine: Engine, sampling: Sampling, uniforms: Uniforms) -> dict:
     capacity = len(context) + GAMMA
-    proposal = cast.drafters[DRAFTER].open(engine, sampling, capacity).propose(context, GAMMA, uniforms.draft)
+    proposal = bundle.drafters[DRAFTER].open(engine, sampling, capacity).propose(context, GAMMA, uniforms.draft)
     whole, G = context + proposal.tokens, len(proposal.tokens)
 
     def rows(tokens: list[int], count: int) -> np.ndarray:
-        logits_TV = engine.open(cast.target, capacity).forward(tokens, rows=count).logits_TV
+        logits_TV = engine.open(bundle.target, capacity).forward(tokens, rows=count).logits_TV
         return distribution(logits_TV.cpu().numpy(), sampling)
 
     p_GV = rows(whole, G + 1)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from specledger.decoding.counts import PHASES, Generated
 from specledger.decoding.engines import Engine
 from specledger.decoding.loops import autoregressive, speculative
-from specledger.experiments.cast import Cast
+from specledger.experiments.bundle import ModelBundle
 from specledger.foundation.drafters import branched
 from specledger.sampling.distributions import Sampling
 from specledger.sampling.uniforms import Uniforms, stream
@@ -39,11 +39,13 @@ class Method:
         """Is this the run that the ledger is made of, and not one that tells how well it is clocked?"""
         return self.copy == 0 and self.clocked
 
-    def decode(self, cast: Cast, prompt: list[int], *, count: int, sampling: Sampling, uniforms: Uniforms) -> Generated:
+    def decode(
+        self, bundle: ModelBundle, prompt: list[int], *, count: int, sampling: Sampling, uniforms: Uniforms
+    ) -> Generated:
         shared = {"count": count, "engine": self.engine, "sampling": sampling, "uniforms": uniforms}
         if self.drafter == PLAIN:
-            return autoregressive(cast.target, prompt, clocked=self.clocked, **shared)
-        drafter, target = cast.drafter(self.drafter, self.gamma), cast.target_of(self.drafter)
+            return autoregressive(bundle.target, prompt, clocked=self.clocked, **shared)
+        drafter, target = bundle.drafter(self.drafter, self.gamma), bundle.target_of(self.drafter)
         return speculative(target, drafter, prompt, gamma=self.gamma, clocked=self.clocked, **shared)
 
 
@@ -83,16 +85,18 @@ def methods_of(engines: list[Engine], gammas: dict[str, list[int]]) -> list[Meth
     return found
 
 
-def warm_up(cast: Cast, methods: list[Method], prompt: list[int], *, count: int, sampling: Sampling, seed: int) -> None:
+def warm_up(
+    bundle: ModelBundle, methods: list[Method], prompt: list[int], *, count: int, sampling: Sampling, seed: int
+) -> None:
     """Decode with every method once; what must be compiled is compiled here."""
     for method in methods:
         # Long enough for every compiled call: a whole round after the first.
         tokens = max(count, 2 * method.gamma + 4)
-        method.decode(cast, prompt, count=tokens, sampling=sampling, uniforms=Uniforms("warm-up", seed))
+        method.decode(bundle, prompt, count=tokens, sampling=sampling, uniforms=Uniforms("warm-up", seed))
 
 
 def measure(
-    cast: Cast,
+    bundle: ModelBundle,
     methods: list[Method],
     prompt: list[int],
     *,
@@ -116,7 +120,7 @@ def measure(
         between(repeat, left)
         chosen = [methods[index] for index in shuffler.permutation(len(methods)) if methods[index] in left]
         for order, method in enumerate(chosen, start=1):
-            text = method.decode(cast, prompt, count=count, sampling=sampling, uniforms=text_uniforms(seed, repeat))
+            text = method.decode(bundle, prompt, count=count, sampling=sampling, uniforms=text_uniforms(seed, repeat))
             row = {
                 "seed": seed,
                 "repeat": repeat,

@@ -14,7 +14,7 @@ import torch
 
 from specledger.decoding.engines import Engine
 from specledger.decoding.loops import autoregressive, speculative
-from specledger.experiments.cast import Cast
+from specledger.experiments.bundle import ModelBundle
 from specledger.experiments.sweep import served
 from specledger.models.llama import Llama
 from specledger.sampling.distributions import Sampling, distribution
@@ -36,7 +36,7 @@ def logits_along(speaker, engine: Engine, tokens: list[int]) -> np.ndarray:
 
 
 def text_rows(
-    cast: Cast,
+    bundle: ModelBundle,
     drafters: list[str],
     prompt: list[int],
     engine: Engine,
@@ -50,14 +50,14 @@ def text_rows(
     """One row per text, drafter and position: beta there, and how likely its token was to be an accepted guess."""
     for number in range(1, texts + 1):
         uniforms = Uniforms("texts", seed, number)
-        text = autoregressive(cast.target, prompt, count=tokens, engine=engine, sampling=sampling, uniforms=uniforms)
+        text = autoregressive(bundle.target, prompt, count=tokens, engine=engine, sampling=sampling, uniforms=uniforms)
         whole = prompt + text.tokens
         first = max(len(prompt), 2)
         emitted_T = np.array(whole[first:])
         at = (np.arange(len(emitted_T)), emitted_T)
-        p_TV = distribution(logits_along(cast.target, engine, whole), sampling)[first - 1 :]
+        p_TV = distribution(logits_along(bundle.target, engine, whole), sampling)[first - 1 :]
         for name in drafters:
-            q_TV = distribution(logits_along(cast.drafters[name], engine, whole), sampling)[first - 1 :]
+            q_TV = distribution(logits_along(bundle.drafters[name], engine, whole), sampling)[first - 1 :]
             beta_T = acceptance_probability(p_TV, q_TV)
             kept_T = np.minimum(1.0, q_TV[at] / p_TV[at])
             for position, (beta, kept) in enumerate(zip(beta_T.tolist(), kept_T.tolist(), strict=True), start=first):
@@ -73,7 +73,7 @@ def text_rows(
 
 
 def chosen_rounds(
-    cast: Cast,
+    bundle: ModelBundle,
     choosers: dict[str, list[int]],
     prompt: list[int],
     engine: Engine,
@@ -96,7 +96,7 @@ def chosen_rounds(
                 where = {"seed": seed, "text": number, "context_rule": engine.context_rule}
                 where |= {"drafter": name, "gamma": gamma}
                 text = speculative(
-                    cast.target_of(name), cast.drafter(name, gamma), prompt,
+                    bundle.target_of(name), bundle.drafter(name, gamma), prompt,
                     gamma=gamma, count=tokens, engine=engine, sampling=sampling, uniforms=uniforms,
                 )  # fmt: skip
                 for place, done in enumerate(text.rounds, start=1):

@@ -7,8 +7,10 @@ its checkpoint and stops (`training/stopping.py`), other stages stop at once and
 
 import contextlib
 import signal
+import sys
 import threading
 import time
+from pathlib import Path
 
 import psutil
 
@@ -20,8 +22,11 @@ def end_jobs_on_signals() -> None:
     """From now on these signals end the jobs of this process, and then this process as Ctrl-C does.
 
     To be called in the main thread once Snakemake has set up its own handlers. What nohup and a shell's & ignore
-    stays ignored.
+    stays ignored. A program that runs Snakemake within itself keeps its own handlers.
     """
+    program = Path(sys.argv[0])
+    if "snakemake" not in (program.name, program.parent.name):
+        return
     for number in (getattr(signal, name) for name in NAMES if hasattr(signal, name)):
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, _End())

@@ -32,7 +32,7 @@ def _set(sampling: dict) -> dict:
     return {name: value for name, value in sampling.items() if value is not None}
 
 
-def _cast_of(config: dict) -> dict:
+def _bundle_of(config: dict) -> dict:
     """Drafters that are followed along a text, and with their gammas those that decode texts of their own."""
     gammas = methods(config)
     apart = {name: choices for name, choices in gammas.items() if name not in SPEAKING}
@@ -72,13 +72,19 @@ def _measured_by(config: dict, stage: str) -> dict:
         case "checks":
             slice_ = {**config["checks"], "engines": engines, "gammas": methods(config), **drafting}
         case "acceptance":
-            slice_ = {**config["acceptance"], **_cast_of(config), **sampling}
+            slice_ = {**config["acceptance"], **_bundle_of(config), **sampling}
         case "sequences":
             # In a few tokens a search finds nothing; typical acceptance is lossy by design.
             asked = [name for name in sorted(methods(config)) if not name.endswith(TYPICAL)]
             drafters = [name for name in asked if not SPECS[base_of(name)].searches]
             samplings = {"samplings": [_set(sampling) for sampling in config["sequences"]["samplings"]]}
-            slice_ = {**config["sequences"], **samplings, "engines": engines, "drafters": drafters or ["draft"], **drafting}
+            slice_ = {
+                **config["sequences"],
+                **samplings,
+                "engines": engines,
+                "drafters": drafters or ["draft"],
+                **drafting,
+            }
         case "controls":
             slice_ = {**config["controls"], "gamma": config["sequences"]["gamma"]}
         case "sweep":

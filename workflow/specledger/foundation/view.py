@@ -49,6 +49,8 @@ class Job:
     def look(self) -> list[str]:
         """Read on in the log: `says` becomes its last line; returns the lines that are marked as said."""
         found: list[str] = []
+        if self.log is None or self.begun is None:
+            return found
         with contextlib.suppress(OSError):
             if self.log.stat().st_mtime < self.begun - 1:  # of an earlier run
                 return found
@@ -133,8 +135,10 @@ class Run:
                 longest = max(longest, seconds)
         known = alone + max(side_by_side / self.at_once, longest)
         if unknown:
-            beside = f"and {unknown} jobs of kinds that have not been timed yet"
-            return f"about {in_words(known)} {beside} left" if known else f"{beside.removeprefix('and ')} left"
+            untimed = f"{unknown} jobs of kinds that were" if unknown > 1 else "1 job of a kind that was"
+            verb = "are" if unknown > 1 else "is"
+            alone = f"{untimed} never timed {verb} left"
+            return f"about {in_words(known)} left, and {untimed} never timed" if known else alone
         return f"about {in_words(known)} left"
 
     def headline(self, now: float) -> str:

@@ -77,18 +77,10 @@ def attend(q_BHTE: Tensor, k_BKSE: Tensor, v_BKSE: Tensor, **how) -> Tensor:
 
 
 class Linear(nn.Linear):
-    """A matrix without bias. On the CPU the compiler gets one position as products and a sum.
-
-    It fuses those with what stands around them; a library call each would cost more than the arithmetic.
-    """
+    """A matrix without bias."""
 
     def __init__(self, inputs: int, outputs: int):
         super().__init__(inputs, outputs, bias=False)
-
-    def forward(self, x: Tensor) -> Tensor:
-        if torch.compiler.is_compiling() and x.device.type == "cpu" and x.numel() == self.in_features:
-            return (x[..., None, :] * self.weight).sum(dim=-1)
-        return super().forward(x)
 
 
 class Attention(nn.Module):

@@ -14,7 +14,7 @@ MOST_SYMBOLS = 256  # that the page carries; of a larger alphabet the least like
 TAIL = 24  # characters of the context by which a position is known
 
 
-def _keeper(positions: list[Mapping], most: int) -> tuple[list[int], list[int]]:
+def _checkpointer(positions: list[Mapping], most: int) -> tuple[list[int], list[int]]:
     """Symbols that are carried one by one, and those that are taken together, by their largest p or q anywhere."""
     rows = [row for one in positions for found in one["drafters"].values() for row in (found["p"], found["q"])]
     size = len(rows[0])
@@ -72,7 +72,7 @@ def total_variation(p: list[float], q: list[float]) -> float:
 def rule(study: Study, words: Wording, chosen: Chosen) -> Explorable:
     """Set to the position and the drafter of the figure of the rule."""
     record = study.positions
-    kept, lumped = _keeper(record["positions"], MOST_SYMBOLS)
+    kept, lumped = _checkpointer(record["positions"], MOST_SYMBOLS)
     symbols = [symbol(record["symbols"][at]) for at in kept] + (["…"] if lumped else [])
     positions = [_position(one, kept, lumped) for one in record["positions"]]
     at = next((at for at, one in enumerate(record["positions"]) if one["context"] == chosen.context), 0)

@@ -16,7 +16,7 @@ TEXT = frozenset(
     "claim title source published unit rule interval verdict why engine context_rule drafter model precision "
     "context section test caught_by kind method what group reason note case pair reference gammas goal program loop "
     "device system setting comparable shape alpha_by_position head trunk loss part "
-    "mode version prompt control expected".split()
+    "mode version prompt control".split()
 )
 
 # What the report reads of each table; more columns are welcome.
@@ -145,7 +145,7 @@ def read_table(path: Path, required: str = "", *, may_be_empty: bool = False) ->
         raise UserError(f"{path}: a row has another number of cells than the header")
     if len(lines) == 1 and not may_be_empty:
         raise UserError(f"{path}: holds no rows")
-    strict = set(required.split()) - TEXT - {"step"}  # a name in waterfall.csv, a number in a history
+    strict = set(required.split()) - TEXT - {"step", "expected"}  # names in waterfall.csv and audit.csv, else numbers
     rows = tuple(
         MappingProxyType(
             {name: _cell(path, number, name, cell, name in strict) for name, cell in zip(columns, line, strict=True)}

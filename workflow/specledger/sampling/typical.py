@@ -7,9 +7,7 @@ import math
 
 import numpy as np
 
-from specledger.sampling.arrays import Array, at_symbol, namespace, row
 from specledger.sampling.distributions import draw
-from specledger.sampling.layout import Layout
 from specledger.sampling.verify import Verdict, check_rows
 from specledger.theory.trees import ROOT, Tree
 
@@ -36,42 +34,24 @@ def typical(
         extra_uniforms_N: uniforms in [0, 1) that draw the token after the path [N].
     """
     check_rows(target_probs_NRV, "target_probs")
-    layout = Layout.of(tree)
-    last_N, held_NG = longest_path(target_probs_NRV, draft_tokens_NG, layout, epsilon=epsilon, delta=delta)
+    N, G = draft_tokens_NG.shape
+    parents_G, depths_G = np.array(tree.parents, dtype=np.int64), np.array(tree.depths, dtype=np.int64)
+    logs_NRV = np.log(np.clip(target_probs_NRV, 1e-300, None))
+    entropy_NR = -(target_probs_NRV * logs_NRV).sum(axis=-1)
+    threshold_NR = np.minimum(epsilon, delta * np.exp(-entropy_NR))
+    logs_NG = logs_NRV[np.arange(N)[:, None], parents_G + 1, draft_tokens_NG]
+    held_NG = logs_NG > np.log(threshold_NR[:, parents_G + 1])
+    for node, parent in enumerate(tree.parents):  # parents come before their children
+        if parent != ROOT:
+            held_NG[:, node] &= held_NG[:, parent]
+            logs_NG[:, node] += logs_NG[:, parent]
+    held_depths_NG = np.where(held_NG, depths_G, 0)
+    longest_N = held_depths_NG.max(axis=-1, initial=0)
+    score_NG = np.where(held_depths_NG == longest_N[:, None], logs_NG, -math.inf)
+    last_N = np.where(longest_N > 0, score_NG.argmax(axis=-1) if G else ROOT, ROOT)
     return Verdict(
-        accept_len_N=layout.depths_R[last_N + 1],
-        token_N=draw(row(target_probs_NRV, last_N + 1), extra_uniforms_N),
+        accept_len_N=longest_N,
+        token_N=draw(target_probs_NRV[np.arange(N), last_N + 1], extra_uniforms_N),
         accept_probs_NG=held_NG * 1.0,
         last_N=last_N,
     )
-
-
-def longest_path(
-    target_probs: Array,
-    draft_tokens: Array,
-    layout: Layout,
-    there: Array | None = None,
-    *,
-    epsilon: float = EPSILON,
-    delta: float = DELTA,
-) -> tuple[Array, Array]:
-    """The last node of the path that wins [...], ROOT for none, and which nodes are accepted [..., G].
-
-    NumPy's arrays or PyTorch's; `there` tells which places hold a node.
-    """
-    xp = namespace(target_probs)
-    entropy_R = -(target_probs * xp.log(xp.clip(target_probs, 1e-300, None))).sum(-1)
-    threshold_R = xp.clip(delta * xp.exp(-entropy_R), None, epsilon)
-    p_G = at_symbol(target_probs[..., layout.parents_G, :], draft_tokens)
-    passes_G = p_G > threshold_R[..., layout.parents_G]
-    if there is not None:
-        passes_G = passes_G & there
-    held_G = (passes_G[..., None, :] | ~layout.above_GG).all(-1)
-    logs_G = xp.log(xp.clip(p_G, 1e-300, None))
-    paths = [logs_G[..., layout.levels[0][0]]]
-    for nodes, above in layout.levels[1:]:
-        paths.append(paths[-1][..., above] + logs_G[..., nodes])
-    depths_G = xp.where(held_G, layout.depths_R[1:], 0)
-    longest = xp.amax(depths_G, -1)
-    score_G = xp.where(depths_G == longest[..., None], xp.concatenate(paths, -1), -math.inf)
-    return xp.where(longest > 0, score_G.argmax(-1), ROOT), held_G

@@ -91,6 +91,16 @@ class Tree:
             node = self.parents[node]
         return tuple(reversed(found))
 
+    @lru_cache(maxsize=65536)  # noqa: B019 (trees of the same parents are one object)
+    def examined(self, last: int) -> tuple[bool, ...]:
+        """Of each node: was it judged, where `last` is the last one that was accepted? Siblings are judged in order."""
+        path = self.path(last)
+        taken = {self.parents[node]: self.ranks[node] for node in path}
+        return tuple(
+            parent in (ROOT, *path) and rank <= taken.get(parent, rank)
+            for parent, rank in zip(self.parents, self.ranks, strict=True)
+        )
+
     def down_to(self, depth: int) -> "Tree":
         """The tree without what lies deeper; its nodes keep their numbers."""
         if depth >= self.depth:

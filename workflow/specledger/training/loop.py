@@ -15,7 +15,7 @@ from torch import Tensor
 from specledger.corpus.text import Corpus
 from specledger.foundation.errors import UserError
 from specledger.training.batches import validation_windows
-from specledger.training.keeper import Keeper
+from specledger.training.checkpointer import Checkpointer
 from specledger.training.precision import precision_of
 from specledger.training.schedule import rate_of
 from specledger.training.settings import TrainingSettings
@@ -53,23 +53,25 @@ def stream(seed: int, purpose: int) -> torch.Generator:
     return torch.Generator().manual_seed(int(np.random.SeedSequence((seed, purpose)).generate_state(1)[0]))
 
 
-def _diverged(loss: float, step: int, keeper: Keeper | None) -> UserError:
-    kept = "" if keeper is None else f"; {keeper.kept()}"
+def _diverged(loss: float, step: int, checkpointer: Checkpointer | None) -> UserError:
+    kept = "" if checkpointer is None else f"; {checkpointer.kept()}"
     return UserError(f"training: the loss is {loss} at step {step}; lower training.*.learning_rate{kept}")
 
 
-def _refuse_unless_finite(recent: list[Tensor], step: int, keeper: Keeper | None) -> None:
+def _refuse_unless_finite(recent: list[Tensor], step: int, checkpointer: Checkpointer | None) -> None:
     """UserError that names the first step whose loss is no number; the last of `recent` is that of `step`."""
     losses_N = torch.stack(recent)
     bad = (~torch.isfinite(losses_N)).nonzero().flatten().tolist()
     if bad:
-        raise _diverged(losses_N[bad[0]].item(), step - len(recent) + 1 + bad[0], keeper)
+        raise _diverged(losses_N[bad[0]].item(), step - len(recent) + 1 + bad[0], checkpointer)
 
 
-def _evaluate_on_the_way(state: State, subject: Subject, windows: Tensor, keeper: Keeper | None) -> dict[str, float]:
+def _evaluate_on_the_way(
+    state: State, subject: Subject, windows: Tensor, checkpointer: Checkpointer | None
+) -> dict[str, float]:
     found = evaluate(subject, windows)
     if not math.isfinite(sum(found.values())):
-        raise _diverged(found[subject.names[0]], state.step, keeper)
+        raise _diverged(found[subject.names[0]], state.step, checkpointer)
     return found
 
 
@@ -94,7 +96,7 @@ def fit(
     seed: int,
     device: torch.device,
     on_step: Callable[[int, Callable[[], float]], None],
-    keeper: Keeper | None = None,
+    checkpointer: Checkpointer | None = None,
 ) -> Fitted:
     """Train a subject in place; the same start, seed, settings and machine give the same bits, interrupted or not.
 
@@ -102,18 +104,18 @@ def fit(
         seed: decides the order of the text, and what steps draw besides.
         on_step: called after each update with its number and a function that reads the last loss
             (which on a GPU waits for the device, so it is called only to show it).
-        keeper: what keeps the state on the way, and where the training goes on from; it may raise Stopped.
+        checkpointer: what keeps the state on the way, and where the training goes on from; it may raise Stopped.
     """
     state = first_state(subject, settings, seed=seed, device=device)
-    if keeper is not None:
-        keeper.restore(state)
+    if checkpointer is not None:
+        checkpointer.restore(state)
     started = time.perf_counter() - state.elapsed_s
-    _take_steps(state, subject, settings, corpus, on_step, keeper)
+    _take_steps(state, subject, settings, corpus, on_step, checkpointer)
     if state.best is not None:
         state.modules.load_state_dict(state.best.weights)
     losses = evaluate(subject, _windows(corpus, subject, limit=None))
-    if keeper is not None:
-        keeper.heed()
+    if checkpointer is not None:
+        checkpointer.heed()
     return Fitted(
         history=state.history,
         chosen_step=state.best.step if state.best is not None else settings.steps,
@@ -122,7 +124,9 @@ def fit(
     )
 
 
-def _take_steps(state: State, subject: Subject, settings: TrainingSettings, corpus: Corpus, on_step, keeper) -> None:
+def _take_steps(
+    state: State, subject: Subject, settings: TrainingSettings, corpus: Corpus, on_step, checkpointer
+) -> None:
     """The steps that are left, with an evaluation and a checkpoint where each is due, and both after the last."""
     started = time.perf_counter() - state.elapsed_s
     tokens = torch.from_numpy(corpus.train).to(subject.device)
@@ -135,12 +139,12 @@ def _take_steps(state: State, subject: Subject, settings: TrainingSettings, corp
         on_step(step, loss.item)
         state.step, last = step, step == settings.steps
         evaluating = last or step % settings.evaluate_every == 0
-        keeping = keeper is not None and (last or keeper.due())
+        keeping = checkpointer is not None and (last or checkpointer.due())
         if evaluating or keeping:
-            _refuse_unless_finite(recent, step, keeper)
+            _refuse_unless_finite(recent, step, checkpointer)
             recent.clear()
         if evaluating:
-            found = _evaluate_on_the_way(state, subject, windows, keeper)
+            found = _evaluate_on_the_way(state, subject, windows, checkpointer)
             row = {"step": step, "train_loss": loss.item()} | {f"validation_{name}": x for name, x in found.items()}
             elapsed_s = round(time.perf_counter() - started, 3)
             state.history.append({**row, "learning_rate": rate, "elapsed_s": elapsed_s})
@@ -148,7 +152,7 @@ def _take_steps(state: State, subject: Subject, settings: TrainingSettings, corp
                 _note_best(state, found[subject.names[0]])
         if keeping:
             state.elapsed_s = time.perf_counter() - started
-            keeper.keep(state)
+            checkpointer.keep(state)
 
 
 def _windows(corpus: Corpus, subject: Subject, limit: int | None) -> Tensor:

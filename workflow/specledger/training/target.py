@@ -12,7 +12,7 @@ from torch.nn import Module
 
 from specledger.corpus.text import Corpus
 from specledger.models.llama import Llama, LlamaConfig, initialise
-from specledger.training.keeper import Keeper
+from specledger.training.checkpointer import Checkpointer
 from specledger.training.loop import HEAD, TRUNK, fit, stream
 from specledger.training.precision import compiled_where_it_pays, in_precision
 from specledger.training.settings import TrainingSettings
@@ -98,12 +98,12 @@ def train(
     seed: int,
     device: torch.device,
     on_step: Callable[[int, Callable[[], float]], None],
-    keeper: Keeper | None = None,
+    checkpointer: Checkpointer | None = None,
 ) -> Trained:
     """Train one model from its seed, with the module of `mtp_of` where the settings weigh one; else as `fit`."""
     model, mtp = build(config, mtp_of=mtp_of if settings.mtp_weight is not None else None, seed=seed)
     subject = TargetTraining(model, mtp, settings.mtp_weight)
-    done = fit(subject, settings, corpus, seed=seed, device=device, on_step=on_step, keeper=keeper)
+    done = fit(subject, settings, corpus, seed=seed, device=device, on_step=on_step, checkpointer=checkpointer)
     return Trained(
         model=model,
         mtp=mtp,

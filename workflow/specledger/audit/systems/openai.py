@@ -263,9 +263,9 @@ class OpenAIServer:
             one["seconds"] = seconds / len(choices)
             if self.reading.kind == LOGPROBS:
                 one["tokens"] = token_names(choice)
-            if len(choices) == 1 and "draft_n" in timings:
-                one |= {"drafted": timings["draft_n"], "accepted": timings.get("draft_n_accepted", 0)}
-                one["forwards"] = timings.get("predicted_n", len(ids)) - one["accepted"]
+            if len(choices) == 1 and "predicted_n" in timings:  # llama.cpp, which leaves out a draft_n of 0
+                one |= {"drafted": timings.get("draft_n", 0), "accepted": timings.get("draft_n_accepted", 0)}
+                one["forwards"] = timings["predicted_n"] - one["accepted"]
             found.append(one)
         return found
 

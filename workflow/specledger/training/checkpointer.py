@@ -21,7 +21,7 @@ class Stopped(UserError):
     """The training was asked to stop; the text says what is kept."""
 
 
-class Keeper:
+class Checkpointer:
     """Keeps one training in one file: `restore`, then `keep` whenever `due`, and `remove` at the end.
 
     Args:

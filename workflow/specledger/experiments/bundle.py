@@ -19,7 +19,7 @@ from specledger.theory.trees import Tree
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cast:
+class ModelBundle:
     """The target is the one that was trained with its MTP module; drafters by name, and their trees by number of nodes.
 
     Heads that were trained jointly with their trunk bring a target of their own.
@@ -61,7 +61,7 @@ class Cast:
         return self.drafters[name].branches
 
 
-def load_cast(
+def load_bundle(
     *,
     mtp: Path,
     draft: Path,
@@ -71,7 +71,7 @@ def load_cast(
     heads: Sequence[Path] = (),
     shapes: Path | None = None,
     symbols: int | None = None,
-) -> Cast:
+) -> ModelBundle:
     """Read the models of one seed from the folders of their models and the n-gram's file.
 
     `drafting` is the configuration's, for drafters that choose how much they propose. `heads` are files
@@ -91,16 +91,16 @@ def load_cast(
         heads=trained,
     )
     fuse(target, parts.mtp, parts.draft, *(one for head, own in trained.values() for one in (head, own)))
-    found = Cast(target=target, drafters=drafters_of(parts))
+    found = ModelBundle(target=target, drafters=drafters_of(parts))
     return found if shapes is None else with_trees(found, shapes)
 
 
-def with_trees(cast: Cast, shapes: Path) -> Cast:
-    """The cast with the trees of a file: rows of drafter, nodes and parents."""
+def with_trees(bundle: ModelBundle, shapes: Path) -> ModelBundle:
+    """The bundle with the trees of a file: rows of drafter, nodes and parents."""
     trees = {}
     for number, row in enumerate(read_rows(shapes), start=1):
         try:
-            tree, drafter = Tree.of(tuple(map(int, row["parents"].split()))), cast.drafters[base_of(row["drafter"])]
+            tree, drafter = Tree.of(tuple(map(int, row["parents"].split()))), bundle.drafters[base_of(row["drafter"])]
             grown = drafter.in_tree(tree, typical=row["drafter"].endswith(TYPICAL))
             trees[row["drafter"], int(row["nodes"])] = grown
         except (KeyError, ValueError, AttributeError, TypeError) as error:
@@ -108,4 +108,4 @@ def with_trees(cast: Cast, shapes: Path) -> Cast:
             raise UserError(
                 f"{shapes}: row {number}: no tree of a drafter ({why}); delete it and run snakemake again"
             ) from error
-    return replace(cast, trees=trees)
+    return replace(bundle, trees=trees)
