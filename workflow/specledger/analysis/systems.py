@@ -9,7 +9,7 @@ import pandas as pd
 from specledger.analysis import claims
 from specledger.analysis.frames import columns_of, known, mean
 from specledger.analysis.heads import beyond_target
-from specledger.foundation.drafters import TREE, TYPICAL, base_of, branched
+from specledger.foundation.drafters import HEADS, TREE, TYPICAL, base_of, branched, fastest
 from specledger.statistics.intervals import t_interval
 
 SYSTEM_COLUMNS = (
@@ -82,9 +82,10 @@ def systems_table(
 ) -> pd.DataFrame:
     """One row per system and drafter of ours, chains and trees apart, each in its fastest setting on its engine.
 
-    The engine is the one that serves chains and trees alike, `cached`, where the study has it.
+    The engine is the fastest one that serves chains and trees alike, `compiled` where the study has it.
     """
-    engine = "cached" if (ledger["engine"] == "cached").any() else ledger["engine"].iloc[0]
+    engines = set(ledger.loc[ledger["drafter"].map(lambda name: branched(name) or name in HEADS), "engine"])
+    engine = fastest(engines or set(ledger["engine"]))
     rows = []
     for system in systems:
         about = {"system": system.id, **{key: getattr(system, key) for key in sorted(REQUIRED - {"id", "drafters"})}}

@@ -175,7 +175,7 @@ class Blocks(Kept):
 
 
 class LlamaTwin(Twin):
-    """A model that runs in one call, from tokens to the logits of the last rows; or a whole chain of draft tokens does."""
+    """A model that runs in one call, from tokens to logits; and a whole chain of draft tokens, too."""
 
     def __init__(self, module: Llama):
         super().__init__(module, twin)

@@ -5,13 +5,22 @@ The report and the Snakefile need what is said of each drafter, and no PyTorch: 
 """
 
 import ast
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from specledger.foundation.errors import UserError
 
 FOLDER = Path(__file__).resolve().parents[1] / "drafters"
-EAGER = ("recompute", "cached")  # engines that answer at any place of a text; the others run whole rounds
+ENGINES = ("recompute", "cached", "compiled")  # from slow to fast
+EAGER = ("recompute", "cached")  # engines that every machine has
+
+
+def fastest(engines: Iterable[str]) -> str:
+    """Of these engines the fastest."""
+    return max(engines, key=ENGINES.index)
+
+
 TREE, TYPICAL = "_tree", "_typical"  # of a drafter that drafts trees, and of one that typical acceptance judges
 NONE = "none"  # plain decoding
 

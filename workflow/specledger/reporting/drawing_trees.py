@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
-from specledger.foundation.drafters import HEADS, TREE, base_of, branched
+from specledger.foundation.drafters import HEADS, TREE, base_of, branched, fastest
 from specledger.reporting.drawing_ledger import DASH, draw_intervals, grid
 from specledger.reporting.drawing_rates import empty
 from specledger.reporting.labels import place_of
@@ -22,7 +22,7 @@ Panel = Callable[[Axes, str, list[Row], list[Row]], None]
 def _grown(ledger: Table) -> dict[str, tuple[list[Row], list[Row]]]:
     """Chains and lossless trees of each head and of what else has trees, by size, on the engine of the trees."""
     engines = {row["engine"] for row in ledger.rows if branched(row["drafter"])}
-    engine = "cached" if "cached" in engines else min(engines, default="")
+    engine = fastest(engines) if engines else ""
     rows = sorted(ledger.where(engine=engine), key=lambda row: row["gamma"])
     names = {row["drafter"] for row in rows}
     bases = sorted({base_of(name) for name in names if name.endswith(TREE) or name in HEADS}, key=place_of)
