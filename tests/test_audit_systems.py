@@ -138,9 +138,7 @@ def asked(**wanted) -> dict:
 def test_every_system_has_its_controls():
     for name in workers.MODULES:
         rows = matrix.rows_of(asked(**{name: "all"}))
-        assert rows[0].mode == "plain" and {"null", "lossy"} <= {row.control for row in rows} | (
-            {"lossy"} if name == "vllm" else set()  # it has no lossy mode of its own
-        )
+        assert rows[0].mode == "plain" and {"null", "lossy"} <= {row.control for row in rows}
         for row in rows:
             row.sampling(asked())
 

@@ -27,7 +27,11 @@ MODES = {
         "options": ALWAYS,
         "settings": {"temperature": 0.8, "top_k": 20, "top_p": 0.95, "repetition_penalty": 1.1},
     },
-    "prompt_lookup": {"options": {"prompt_lookup_num_tokens": 3, "max_matching_ngram_size": 2}, "prompt": "long"},
+    "prompt_lookup": {
+        "options": {"prompt_lookup_num_tokens": 3, "max_matching_ngram_size": 2},
+        "prompt": "long",
+        "draft": False,
+    },
     "early_exit": {"options": {**ALWAYS, "assistant_early_exit": 2}, "draft": False},
     # Documented as lossy: it accepts by a mixture of the target's and the assistant's distributions.
     "ensemble": {"options": {**ALWAYS, "assistant_ensemble_weight": 0.5}, "control": "lossy"},
