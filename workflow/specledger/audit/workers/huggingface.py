@@ -18,6 +18,7 @@ MODES = {
     "assistant_threshold": {"options": {**ASSISTANT, "assistant_confidence_threshold": 0.4}},
     # Settings of the assistant's own, which would make it draw from another distribution than it is asked for.
     "assistant_own_settings": {"options": {**ALWAYS, "own": {"do_sample": True, "temperature": 0.5, "top_k": 5}}},
+    "assistant_greedy": {"options": ALWAYS, "settings": {"temperature": 0}},
     "assistant_temperature": {"options": ALWAYS, "settings": {"temperature": 0.7}},
     "assistant_top_k": {"options": ALWAYS, "settings": {"top_k": 8}},
     "assistant_top_p": {"options": ALWAYS, "settings": {"top_p": 0.9}},

@@ -21,6 +21,7 @@ MODES = {
     "draft": {"options": DRAFT},
     "draft_p_min": {"options": {**DRAFT, "p_min": 0.2}},
     "draft_p_min_n_min": {"options": {**DRAFT, "p_min": 0.2, "n_min": 2}},
+    "draft_greedy": {"options": DRAFT, "settings": {"temperature": 0}},
     "probabilistic": {"options": PROBABILISTIC},
     "probabilistic_temperature": {"options": PROBABILISTIC, "settings": {"temperature": 0.7}},
     "probabilistic_top_k": {"options": PROBABILISTIC, "settings": {"top_k": 8}},
