@@ -29,7 +29,7 @@ def run(options, log) -> None:
     models = {
         "plain": plain,
         "mtp": bundle.target,
-        "draft": bundle.drafters["draft"].model,
+        "draft": load_model(options.draft, bundle.target.lm_head.weight.device),
     }
     tokens = corpus.validation[: settings["prefix_long"]]
     prefix = list(prefix_rows(models, engines, tokens, short=settings["prefix_short"], seed=options.seed))
