@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from clone import ROOT, planned, snakemake
@@ -16,12 +17,14 @@ from small import sizes, tiny_llama, tiny_mtp
 from specledger.audit import environments, matrix, workers
 from specledger.audit.evidence import White
 from specledger.audit.exact import exact_cells
+from specledger.audit.greedy_row import greedy_row
 from specledger.audit.measure import Plan, measure
 from specledger.audit.process import Worker
 from specledger.audit.settings import SamplingSettings
 from specledger.audit.verdicts import judge_white
 from specledger.audit.workers import gguf_export, huggingface, llamacpp, ours, worker
 from specledger.commands.run import main
+from specledger.corpus.text import Corpus, Vocabulary
 from specledger.foundation.errors import UserError
 from specledger.models.llama import rope_tables, rotate
 from specledger.models.next_logits import next_logits
@@ -138,9 +141,7 @@ def asked(**wanted) -> dict:
 def test_every_system_has_its_controls():
     for name in workers.MODULES:
         rows = matrix.rows_of(asked(**{name: "all"}))
-        assert rows[0].mode == "plain" and {"null", "lossy"} <= {row.control for row in rows} | (
-            {"lossy"} if name == "vllm" else set()  # it has no lossy mode of its own
-        )
+        assert rows[0].mode == "plain" and {"null", "lossy"} <= {row.control for row in rows}
         for row in rows:
             row.sampling(asked())
 
@@ -252,7 +253,7 @@ def test_a_warper_that_is_left_out_is_switched_off():
 @pytest.fixture(scope="module")
 def models(tmp_path_factory) -> tuple[Path, Path]:
     folder = tmp_path_factory.mktemp("models")
-    target, draft = sizes(7, context=32), sizes(7, context=32, layers=1, width=8)
+    target, draft = sizes(7, context=64), sizes(7, context=64, layers=1, width=8)
     save_model(folder / "target", tiny_llama(target, 1), tiny_mtp(target, 2))
     save_model(folder / "draft", tiny_llama(draft, 3))
     return folder / "target", folder / "draft"
@@ -283,6 +284,20 @@ def judged(module, modes: list[str], models, texts: int) -> dict[str, str]:
         plan = Plan(texts=texts, family=4 * len(modes))
         rows.append(measure([Inside(module, mode, models)], White(tree), [1, 2, 3], settings, plan, mode=mode))
     return {one.row.mode: one for one in judge_white(rows)}
+
+
+def test_greedy_texts_are_compared_prompt_by_prompt(models):
+    tokens = np.random.default_rng(1).integers(7, size=400)
+    corpus = Corpus(vocabulary=Vocabulary(symbols=tuple("abcdefg")), train=tokens, validation=tokens, prompt=tokens[:3])
+    logits, settings = next_logits(models[0], 1), SamplingSettings(temperature=0)
+    rows = [
+        greedy_row(Inside(ours, mode, models), logits, corpus, settings, {"mode": mode, "control": ""})
+        for mode in ("draft_greedy", "draft_kept")
+    ]
+    right, wrong = judge_white(rows)
+    assert right.verdict == "kept" and not right.row.greedy.faults and right.row.tokens_per_forward > 1
+    assert wrong.verdict == "departs" and wrong.row.greedy.faults > 30
+    assert wrong.row.greedy.partings[0].margin > 1e-3 and wrong.row.greedy.partings[0].kind == "fault"
 
 
 def test_our_own_decoder_is_kept(models):

@@ -65,6 +65,7 @@ rule audit_row:
         draft=lambda wildcards: served("draft", wildcards),
         environment=lambda wildcards: environment_of(wildcards.system),
         tree=tree_of_row,
+        plain=plain_of_row,
     output:
         AUDITED / "rows" / "{system}" / "{mode}.json",
     log:
@@ -80,7 +81,8 @@ rule audit_row:
     shell:
         "python -m specledger audit-row --settings {params.settings:q} --code {params.code} --log {log:q}"
         " --text {input.text:q} --record {input.record:q} --target {input.target:q} --draft {input.draft:q}"
-        " --environment {input.environment:q} --tree {input.tree:q} --output {output:q}"
+        " --environment {input.environment:q} --tree {input.tree:q} --plain {input.plain:q}"
+        " --output {output:q}"
 
 
 rule audit_table:

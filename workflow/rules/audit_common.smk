@@ -5,10 +5,10 @@ AUDIT = config.get("audit")
 AUDITED = RESULTS / "audit"
 ENVIRONMENTS = Path(os.environ.get("SPECLEDGER_ENVIRONMENTS") or ".environments")
 try:
-    ROWS = {(row.system, row.mode): row for row in matrix.rows_of(AUDIT)} if AUDIT else {}
+    ROWS = {(row.system, row.mode): row for row in matrix.rows_of(AUDIT, config["model"]["context"])} if AUDIT else {}
 except UserError as error:
     sys.exit(f"specledger: {error}")
-TREES_OF_ROWS = {row.tree(AUDIT): row for row in ROWS.values() if not row.own_vocabulary}
+TREES_OF_ROWS = {row.tree(AUDIT): row for row in ROWS.values() if row.counted}
 
 
 def environment_of(system):
@@ -30,7 +30,13 @@ def adapters(system):
 
 def tree_of_row(wildcards):
     row = ROWS[wildcards.system, wildcards.mode]
-    return [] if row.own_vocabulary else AUDITED / "exact" / f"{row.tree(AUDIT)}.pickle"
+    return AUDITED / "exact" / f"{row.tree(AUDIT)}.pickle" if row.counted else []
+
+
+def plain_of_row(wildcards):
+    """Our target's files, whose own greedy texts a greedy row is compared with."""
+    files = [str(path).format(seed=SEEDS[0]) for path in model_files("mtp")]
+    return files if ROWS[wildcards.system, wildcards.mode].greedy else []
 
 
 def served(model, wildcards):

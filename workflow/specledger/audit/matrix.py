@@ -11,6 +11,7 @@ from specledger.foundation.records import hash_text
 
 TESTS = len(SPANS) + 1  # of a row: the spans and the score
 LONG = 24  # tokens of the prompt `long`, a piece of the text in which a look-up finds something
+ROOM = 48  # tokens of a model's context that the longest prompt, its text and the draft tokens behind it take
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +32,16 @@ class Row:
     own_vocabulary: int = 0
 
     @property
+    def greedy(self) -> bool:
+        """Are its texts compared, prompt by prompt, rather than counted?"""
+        return self.settings.get("temperature") == 0
+
+    @property
+    def counted(self) -> bool:
+        """Is it held against an exact distribution of our target's, which other rows may share?"""
+        return not self.greedy and not self.own_vocabulary
+
+    @property
     def order(self) -> str:
         return workers.adapter(self.system).ORDER
 
@@ -43,8 +54,10 @@ class Row:
         return f"{self.prompt}-{hash_text(json.dumps(sampling, sort_keys=True))[:10]}"
 
 
-def rows_of(audit: dict) -> list[Row]:
-    """The rows in their order; UserError for a mode that a system doesn't have."""
+def rows_of(audit: dict, context: int = ROOM) -> list[Row]:
+    """The rows in their order; UserError for a mode that a system doesn't have, and for too short a context."""
+    if context < ROOM:
+        raise UserError(f"config model.context: {context} — an audit's prompts and texts need at least {ROOM}")
     found = []
     for system, wanted in audit["systems"].items():
         modes = workers.adapter(system).MODES

@@ -8,11 +8,13 @@ from specledger.audit import sampled, workers
 from specledger.audit.environments import python_of
 from specledger.audit.evidence import White
 from specledger.audit.exact import exact_cells
+from specledger.audit.greedy_row import greedy_row
 from specledger.audit.measure import Plan, measure
 from specledger.audit.process import Worker
 from specledger.audit.settings import SamplingSettings
 from specledger.corpus.text import Corpus
 from specledger.foundation.records import read_json, write_json
+from specledger.models.next_logits import next_logits
 
 
 def add_arguments(parser) -> None:
@@ -24,6 +26,7 @@ def add_arguments(parser) -> None:
     parser.add_argument("--draft", type=Path, nargs="+", required=True, help="the same of the draft model")
     parser.add_argument("--environment", type=Path, nargs="*", default=[], help="installed.json of the system's")
     parser.add_argument("--tree", type=Path, nargs="*", default=[], help="what `audit-exact` wrote")
+    parser.add_argument("--plain", type=Path, nargs="*", default=[], help="our target's files, for greedy rows")
     parser.add_argument("--output", type=Path, required=True)
 
 
@@ -49,6 +52,11 @@ def run(options, log) -> None:
         log=options.log.with_suffix(".worker.log"),
         seconds=settings["time_limit_s"],
     ) as worker:
+        if sampling.temperature == 0:
+            logits = next_logits(options.plain[0].parent, settings["threads"])
+            measured = greedy_row(worker, logits, corpus, sampling, row)
+            write_json(options.output, measured.to_json())
+            return
         if row["own_vocabulary"]:
             prompt = [token % row["own_vocabulary"] for token in prompt]
             tree = exact_cells(worker.logits, prompt, sampling, order=adapter.ORDER)

@@ -18,6 +18,7 @@ MODES = {
     "assistant_threshold": {"options": {**ASSISTANT, "assistant_confidence_threshold": 0.4}},
     # Settings of the assistant's own, which would make it draw from another distribution than it is asked for.
     "assistant_own_settings": {"options": {**ALWAYS, "own": {"do_sample": True, "temperature": 0.5, "top_k": 5}}},
+    "assistant_greedy": {"options": ALWAYS, "settings": {"temperature": 0}},
     "assistant_temperature": {"options": ALWAYS, "settings": {"temperature": 0.7}},
     "assistant_top_k": {"options": ALWAYS, "settings": {"top_k": 8}},
     "assistant_top_p": {"options": ALWAYS, "settings": {"top_p": 0.9}},
@@ -27,7 +28,11 @@ MODES = {
         "options": ALWAYS,
         "settings": {"temperature": 0.8, "top_k": 20, "top_p": 0.95, "repetition_penalty": 1.1},
     },
-    "prompt_lookup": {"options": {"prompt_lookup_num_tokens": 3, "max_matching_ngram_size": 2}, "prompt": "long"},
+    "prompt_lookup": {
+        "options": {"prompt_lookup_num_tokens": 3, "max_matching_ngram_size": 2},
+        "prompt": "long",
+        "draft": False,
+    },
     "early_exit": {"options": {**ALWAYS, "assistant_early_exit": 2}, "draft": False},
     # Documented as lossy: it accepts by a mixture of the target's and the assistant's distributions.
     "ensemble": {"options": {**ALWAYS, "assistant_ensemble_weight": 0.5}, "control": "lossy"},

@@ -21,6 +21,7 @@ MODES = {
     "draft": {"options": DRAFT},
     "draft_p_min": {"options": {**DRAFT, "p_min": 0.2}},
     "draft_p_min_n_min": {"options": {**DRAFT, "p_min": 0.2, "n_min": 2}},
+    "draft_greedy": {"options": DRAFT, "settings": {"temperature": 0}},
     "probabilistic": {"options": PROBABILISTIC},
     "probabilistic_temperature": {"options": PROBABILISTIC, "settings": {"temperature": 0.7}},
     "probabilistic_top_k": {"options": PROBABILISTIC, "settings": {"top_k": 8}},
@@ -35,11 +36,23 @@ MODES = {
     "probabilistic_n_min": {"options": {**PROBABILISTIC, "n_min": 2}},
     # A draft shorter than n_min is thrown away whole, and how long it is depends on the tokens drawn.
     "probabilistic_p_min_n_min": {"options": {**PROBABILISTIC, "p_min": 0.2, "n_min": 2}},
-    "ngram_simple": {"options": {"types": ["NGRAM_SIMPLE"], "size_n": 2, "size_m": 3}, "prompt": "long"},
-    "ngram_map_k": {"options": {"types": ["NGRAM_MAP_K"], "size_n": 2, "size_m": 3}, "prompt": "long"},
-    "ngram_map_k4v": {"options": {"types": ["NGRAM_MAP_K4V"], "size_n": 2, "size_m": 3}, "prompt": "long"},
-    "ngram_mod": {"options": {"types": ["NGRAM_MOD"], "n_match": 2, "n_max": 3, "n_min": 1}, "prompt": "long"},
-    "ngram_cache": {"options": {"types": ["NGRAM_CACHE"]}, "prompt": "long"},
+    "ngram_simple": {
+        "options": {"types": ["NGRAM_SIMPLE"], "size_n": 2, "size_m": 3},
+        "prompt": "long",
+        "draft": False,
+    },
+    "ngram_map_k": {"options": {"types": ["NGRAM_MAP_K"], "size_n": 2, "size_m": 3}, "prompt": "long", "draft": False},
+    "ngram_map_k4v": {
+        "options": {"types": ["NGRAM_MAP_K4V"], "size_n": 2, "size_m": 3},
+        "prompt": "long",
+        "draft": False,
+    },
+    "ngram_mod": {
+        "options": {"types": ["NGRAM_MOD"], "n_match": 2, "n_max": 3, "n_min": 1},
+        "prompt": "long",
+        "draft": False,
+    },
+    "ngram_cache": {"options": {"types": ["NGRAM_CACHE"]}, "prompt": "long", "draft": False},
     # Documented as a tool for timing: drafts are kept at given rates, whatever the target says.
     "synthetic": {"options": {**DRAFT, "synth_rates": [0.7, 0.5, 0.3]}, "control": "lossy"},
 }

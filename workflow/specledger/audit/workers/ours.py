@@ -14,6 +14,7 @@ MODES = {
     "plain": {"control": "null"},
     "draft": {"options": DRAFT},
     "draft_dynamic": {"options": {**DRAFT, "drafter": "draft_dynamic"}},
+    "draft_greedy": {"options": DRAFT, "settings": {"temperature": 0}},
     "draft_temperature": {"options": DRAFT, "settings": {"temperature": 0.7}},
     "draft_top_k": {"options": DRAFT, "settings": {"top_k": 8}},
     "draft_top_p": {"options": DRAFT, "settings": {"top_p": 0.9}},
