@@ -196,8 +196,8 @@ def test_acquire_tells_the_users_error():
     ("raw", "reason"),
     [
         (TEXT[:100] + b"\xff" + TEXT[100:], "not UTF-8 text (byte 100 is 0xff)"),
-        (TEXT[:60], "60 characters leave 6 for validation, at least 18 are needed (model.context 16 + 2)"),
-        (b"", "0 characters leave 0 for training, at least 18 are needed"),
+        (TEXT[:60], "60 characters leave 6 for validation, at least 22 are needed (model.context 16 + 6)"),
+        (b"", "0 characters leave 0 for training, at least 22 are needed"),
         (b"a" * 3000, "only one distinct character"),
         (TEXT.replace(b":", b";"), "lacks ':' of the prompt 'ROMEO:\\n'"),
     ],

@@ -49,6 +49,9 @@ CELLS = [
     ("sweep/1/runs.csv", "accepted", "99", "must be at most examined, 80"),
     ("sweep/1/runs.csv", "clocked", "perhaps", "must be true or false"),
     ("sweep/1/runs.csv", "engine", "", "must not be empty"),
+    ("sweep/1/runs.csv", "engine", "cashed", "must be one of recompute, cached"),
+    ("sweep/1/runs.csv", "drafter", "drafft", "must be one of none, draft"),
+    ("acceptance/1/contexts.csv", "chi2", "-1", "must be a number of at least 0 or empty"),
     ("sweep/1/runs.csv", "seed", "one", "must be a whole number from 0 to"),
     ("sweep/1/forwards.csv", "seconds", "1,5", "row 3 has|cells|number"),
     ("sweep/1/forwards.csv", "positions", "-3", "must be a whole number of at least 1"),
@@ -71,7 +74,7 @@ def test_a_cell_that_a_hand_has_changed_is_named(results, name, column, value, a
     message = str(refused.value)
     assert name in message and "\n" not in message
     if "," not in value:
-        assert f"row {row}, column {column}: {value!r} — {allowed}" in message
+        assert f"row {row}, column {column}: {value!r} — {allowed}" in message, message
         assert message.endswith("delete it and run snakemake again")
     assert not (results / "tables").exists()
 

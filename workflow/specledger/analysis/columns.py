@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from specledger.analysis.frames import ENGINES
+from specledger.foundation.drafters import IN_ORDER
 from specledger.foundation.errors import UserError
 
 TEXT, WHOLE, NUMBER, TRUTH = "text", "whole", "number", "truth"
@@ -86,10 +88,18 @@ KINDS = _declared(
         POSITIVE: "wall_s seconds learning_rate",
         POSITIVE_IF_ANY: "ratio ratio_lo ratio_hi ratio_to_ours ratio_to_ours_lo ratio_to_ours_hi",
         ANY_NUMBER: "other_s",  # what the clocks leave over; two that overlap make it negative
-        MAY_BE_ENDLESS: "statistic margin top2_margin chi2",  # chi2 of a symbol that p never says
+        MAY_BE_ENDLESS: "statistic margin top2_margin",
+        Kind(**AMOUNT, empty=True, endless=True): "chi2",  # of a symbol that p never says
         Kind(type=TRUTH): "identical available expected caught clocked",
     }
 )
+CHOICES = {  # of names that a table holds few of: another one would make a row that nothing is compared with
+    "engine": ENGINES,
+    "reference": ENGINES,
+    "context_rule": ("window", "sliding"),
+    "drafter": IN_ORDER,
+    "precision": ("float32", "float64"),
+}
 NO_MORE_THAN = (("accepted", "examined"), ("accepted", "draws"), ("examined", "drafted"), ("accept_len", "examined"))
 
 
@@ -158,6 +168,10 @@ def read_table(path: Path, columns: list[str]) -> pd.DataFrame:
             raise UserError(f"{path}: cut off in its last line; delete it and run snakemake again")
     for name in known:
         table[name] = _typed(path, name, table[name], KINDS[name])
+    for name in CHOICES.keys() & set(columns):
+        if (wrong := ~table[name].isin(CHOICES[name])).any():
+            row = int(wrong.argmax())
+            _refuse(path, row + 1, name, table[name].iloc[row], f"must be one of {', '.join(CHOICES[name])}")
     for less, more in NO_MORE_THAN:
         if less in known and more in known and (wrong := table[less] > table[more]).any():
             row = int(wrong.argmax())
