@@ -107,7 +107,8 @@ class System:
         }
         for first in range(0, count, AT_ONCE):
             n = min(AT_ONCE, count - first)
-            yield {"ids": self._texts(prompt, {**asked, "n": n, "seed": settings["seed"] + first})}
+            # No seed of a request's own: with speculation a CPU's generator has no offset to set back, and it ends.
+            yield {"ids": self._texts(prompt, {**asked, "n": n})}
 
     def _texts(self, prompt: list[int], asked: dict) -> list[list[int]]:
         if self.address is None:
