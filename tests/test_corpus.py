@@ -4,6 +4,7 @@ import hashlib
 import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 from small import play
@@ -244,3 +245,12 @@ def test_line_ends_are_kept(tmp_path):
     assert "\r" in decode_utf8(mine.read_bytes(), "mine.txt")
     record = json.loads((tmp_path / "out" / "corpus.json").read_text())
     Corpus.load(tmp_path / "out" / "text.txt", record)
+
+
+def test_a_tilde_is_the_home_and_a_name_that_no_file_can_have_is_named(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "mine.txt").write_text("a play")
+    assert from_file(Path("~/mine.txt"), None) == b"a play"
+    for name in ("a\0b", "\ud800", "a" * 5000):
+        with pytest.raises(UserError, match=r"^corpus\.path: .{1,300}; a readable UTF-8 text file is needed$"):
+            from_file(Path(name), None)

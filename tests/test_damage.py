@@ -7,6 +7,7 @@ import pytest
 import test_ledger
 import yaml
 from clone import ROOT
+from planning import Planned
 from small import CPU, drafters_of, play, sizes, tiny_llama, tiny_mtp
 from specledger.analysis import claims, columns, raw, rules
 from specledger.analysis.measures import SAMPLED, Measured, resting_on
@@ -44,6 +45,7 @@ CELLS = [
     ("sweep/1/runs.csv", "draft_s", "-1", "must be a number of at least 0 or empty"),
     ("sweep/1/runs.csv", "tokens", "0", "must be a whole number of at least 1"),
     ("sweep/1/runs.csv", "tokens", "12.5", "must be a whole number of at least 1"),
+    ("sweep/1/runs.csv", "tokens", "99999999999999999999", "must be a whole number of at least 1"),
     ("sweep/1/runs.csv", "accepted", "99", "must be at most examined, 80"),
     ("sweep/1/runs.csv", "clocked", "perhaps", "must be true or false"),
     ("sweep/1/runs.csv", "engine", "", "must not be empty"),
@@ -262,6 +264,13 @@ def test_places_that_are_something_else_are_named(tmp_path):
     (tmp_path / "there").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "there")
     configuration.check_place(tmp_path / "link" / "study")
+
+
+def test_a_clone_below_braces_is_refused(tmp_path):
+    """Snakemake would end in a NameError, from the paths of its conda environments."""
+    study = Planned.in_folder(tmp_path / "{x}")
+    with pytest.raises(SystemExit, match=r"\{x\}/a clone: Snakemake reads braces as names to fill in; move the clone"):
+        study.jobs()
 
 
 # --- models of another text ---

@@ -135,8 +135,20 @@ def test_memory_that_runs_out_is_one_line(error, tmp_path, monkeypatch, capsys):
     assert run.main(["figures", "--log", str(log), "--results", "r", "--output", "r/a.svg"]) == 1
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 1 and said[0].startswith("specledger figures: out of memory (")
-    assert said[0].endswith("; fewer seeds, texts or methods needs less")
+    assert said[0].endswith("; it takes less with fewer seeds, texts or methods")
     assert "Traceback" in log.read_text()
+
+
+def test_a_memory_hint_names_what_the_stage_could_change():
+    for stage in run.COMPUTING:
+        assert (
+            run.one_line(MemoryError("8 GiB"), None, stage, "cpu")
+            == f"out of memory (8 GiB); it takes less with {run.LESS[stage]}"
+        )
+    said = run.one_line(MemoryError("8 GiB"), None, "train", "cuda")
+    assert (
+        said == "out of memory (8 GiB); it takes less with a smaller training.*.batch or model.context, or device: cpu"
+    )
 
 
 @pytest.mark.parametrize("years", [-30, 30])

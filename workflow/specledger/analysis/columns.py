@@ -43,8 +43,8 @@ class Kind:
             bad = (values < self.low) | (values > self.high) | (self.above & (values <= self.low))
             if not self.endless:
                 bad |= np.isinf(values)
-            if self.type == WHOLE:
-                bad |= values != np.floor(values)
+            if self.type == WHOLE:  # a float holds each whole number up to 2**53
+                bad |= (values != np.floor(values)) | (np.abs(values) > 2**53)
         missing = np.isnan(values)
         return np.where(missing, not self.empty, bad)
 

@@ -112,7 +112,8 @@ def main(arguments: list[str]) -> int:
 
         return run(options, command_of(arguments))
     except KeyboardInterrupt:
-        print("specledger audit: interrupted; what was sampled is kept, the same command goes on", file=sys.stderr)
+        kept = "; what was sampled is kept, the same command goes on" if options is not None and options.url else ""
+        print(f"specledger audit: interrupted{kept}", file=sys.stderr)
         return 130
     except Exception as error:
         log = None

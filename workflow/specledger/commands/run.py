@@ -105,7 +105,7 @@ def one_line(error: Exception, log: Path | None, stage: str = "", device: str = 
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in text:
         wanted = text.partition(". ")[0]
         less = LESS.get(stage, "fewer seeds, texts or methods")
-        return f"out of memory ({wanted}); {less}{', or device: cpu,' if device != 'cpu' else ''} needs less"
+        return f"out of memory ({wanted}); it takes less with {less}{', or device: cpu' if device != 'cpu' else ''}"
     where = f" (traceback in {log})" if log is not None else ""
     if isinstance(error, OSError) and error.filename:
         return f"{error.filename}: {error.strerror}{where}"

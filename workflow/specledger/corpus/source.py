@@ -24,10 +24,10 @@ def sha256(raw: bytes) -> str:
 def from_file(path: Path, expected_sha256: str | None) -> bytes:
     """The bytes of the user's file; UserError if it can't be read or hasn't the sum asked for."""
     try:
-        raw = path.read_bytes()
+        raw = path.expanduser().read_bytes()
     except (OSError, ValueError) as error:  # a ValueError is a name that no file can have
         why = getattr(error, "strerror", None) or "no name of a file"
-        raise UserError(f"corpus.path: {path}: {why}; a readable UTF-8 text file is needed") from None
+        raise UserError(f"corpus.path: {str(path)[:200]}: {why}; a readable UTF-8 text file is needed") from None
     if expected_sha256 is not None and sha256(raw) != expected_sha256:
         raise UserError(f"corpus.path: {path}: sha256 is {sha256(raw)}, corpus.sha256 asks for {expected_sha256}")
     return raw

@@ -143,7 +143,7 @@ class TwinEngine(Engine):
     """An engine that runs a module by a twin of it, made once."""
 
     name: str = "compiled"
-    twins: dict[int, tuple[Any, Any]] = field(default_factory=dict, repr=False)
+    twins: dict[int, tuple[Any, Any]] = field(default_factory=dict, repr=False, compare=False)
 
     def twin(self, module: Any) -> Any:
         """What stands in for the module."""

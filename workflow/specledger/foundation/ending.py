@@ -70,7 +70,11 @@ def _see_to_it(asked: list[psutil.Process]) -> None:
     end = time.monotonic() + WITHIN_S
     while time.monotonic() < end:
         time.sleep(0.2)
-        new = [job for job in _jobs() if job not in asked]
-        _send(new, signal.SIGTERM)
-        asked += new
-    _send(psutil.Process().children(recursive=True), signal.SIGKILL)
+        with contextlib.suppress(psutil.Error):  # a process that ends while it is looked at
+            new = [job for job in _jobs() if job not in asked]
+            _send(new, signal.SIGTERM)
+            asked += new
+    for _ in range(10):
+        with contextlib.suppress(psutil.Error):
+            _send(psutil.Process().children(recursive=True), signal.SIGKILL)
+        time.sleep(0.2)

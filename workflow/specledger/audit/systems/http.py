@@ -130,7 +130,7 @@ class Kept:
                     self.known[value["key"]] = value
                 except (ValueError, KeyError):
                     continue  # the last line of a run that was killed
-        self.before = sum(len(value["texts"]) for value in self.known.values())
+        self.before = self.texts()
 
     def add(self, value: dict) -> None:
         with self._lock:
@@ -140,4 +140,5 @@ class Kept:
                 file.write(json.dumps(value) + "\n")
 
     def texts(self) -> int:
-        return sum(len(value["texts"]) for value in self.known.values())
+        with self._lock:
+            return sum(len(value["texts"]) for value in self.known.values())
