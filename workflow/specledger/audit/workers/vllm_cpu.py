@@ -142,7 +142,7 @@ def repair() -> None:
     """The helper that spreads temperatures and cuts over draft positions writes into a copy; here into `output`."""
     from vllm.utils import cpu_triton_utils as helpers
 
-    def expand(output, values, ends, replace_from, replace_to, **_):
+    def expand(output, values, ends, replace_from, replace_to, *_, **__):
         counts = ends.diff(prepend=ends.new_zeros(1)).long()
         output.copy_(values.where(values != replace_from, replace_to).repeat_interleave(counts))
 
