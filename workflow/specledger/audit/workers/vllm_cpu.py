@@ -21,7 +21,7 @@ MODEL = "folder"
 NGRAM = {"method": "ngram", "num_speculative_tokens": 3, "prompt_lookup_max": 2, "prompt_lookup_min": 1}
 DRAFT = {"method": "draft_model", "num_speculative_tokens": 3}
 PROBABILISTIC = {**DRAFT, "draft_sample_method": "probabilistic"}
-SYNTHETIC = {**DRAFT, "rejection_sample_method": "synthetic", "synthetic_acceptance_length": 3.0}
+# No lossy control: its synthetic acceptance isn't there on a CPU.
 MODES = {
     "plain": {"control": "null"},
     "ngram": {"options": {"speculative": NGRAM}, "prompt": "long", "draft": False},
@@ -38,8 +38,6 @@ MODES = {
     "probabilistic_repaired": {"options": {"speculative": PROBABILISTIC, "repaired": True}, "draft": False},
     "http_plain": {"options": {"http": True}, "control": "null"},
     "http_ngram": {"options": {"http": True, "speculative": NGRAM}, "prompt": "long", "draft": False},
-    # Documented as a tool for timing: drafts are kept at a given rate, whatever the target says.
-    "synthetic": {"options": {"speculative": SYNTHETIC, "repaired": True}, "control": "lossy"},
 }
 SETTINGS = {
     "VLLM_CPU_KVCACHE_SPACE": "1",  # GiB
