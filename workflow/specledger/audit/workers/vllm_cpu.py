@@ -21,7 +21,7 @@ MODEL = "folder"
 NGRAM = {"method": "ngram", "num_speculative_tokens": 3, "prompt_lookup_max": 2, "prompt_lookup_min": 1}
 DRAFT = {"method": "draft_model", "num_speculative_tokens": 3}
 PROBABILISTIC = {**DRAFT, "draft_sample_method": "probabilistic"}
-SYNTHETIC = {**DRAFT, "rejection_sample_method": "synthetic", "synthetic_acceptance_length": 3.0}
+# No lossy control: its synthetic acceptance isn't there on a CPU.
 MODES = {
     "plain": {"control": "null"},
     "ngram": {"options": {"speculative": NGRAM}, "prompt": "long", "draft": False},
@@ -38,8 +38,6 @@ MODES = {
     "probabilistic_repaired": {"options": {"speculative": PROBABILISTIC, "repaired": True}, "draft": False},
     "http_plain": {"options": {"http": True}, "control": "null"},
     "http_ngram": {"options": {"http": True, "speculative": NGRAM}, "prompt": "long", "draft": False},
-    # Documented as a tool for timing: drafts are kept at a given rate, whatever the target says.
-    "synthetic": {"options": {"speculative": SYNTHETIC, "repaired": True}, "control": "lossy"},
 }
 SETTINGS = {
     "VLLM_CPU_KVCACHE_SPACE": "1",  # GiB
@@ -107,7 +105,8 @@ class System:
         }
         for first in range(0, count, AT_ONCE):
             n = min(AT_ONCE, count - first)
-            yield {"ids": self._texts(prompt, {**asked, "n": n, "seed": settings["seed"] + first})}
+            # No seed of a request's own: with speculation a CPU's generator has no offset to set back, and it ends.
+            yield {"ids": self._texts(prompt, {**asked, "n": n})}
 
     def _texts(self, prompt: list[int], asked: dict) -> list[list[int]]:
         if self.address is None:
@@ -141,7 +140,7 @@ def repair() -> None:
     """The helper that spreads temperatures and cuts over draft positions writes into a copy; here into `output`."""
     from vllm.utils import cpu_triton_utils as helpers
 
-    def expand(output, values, ends, replace_from, replace_to, **_):
+    def expand(output, values, ends, replace_from, replace_to, *_, **__):
         counts = ends.diff(prepend=ends.new_zeros(1)).long()
         output.copy_(values.where(values != replace_from, replace_to).repeat_interleave(counts))
 
