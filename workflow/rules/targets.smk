@@ -4,19 +4,23 @@ localrules:
     ngram,
 
 
-def observed():
-    """The outputs of everything that is learned or measured, for each seed."""
-    yield from expand(rules.train.output, model=("plain", "mtp", "draft"), seed=SEEDS)
-    yield from expand(rules.head.output, head=HEADS, seed=SEEDS)
-    yield from expand(rules.trees_of_seed.output, seed=SEEDS if TREES else [])
-    for made in (rules.checks_of_seed, rules.acceptance_of_seed, rules.sequences_of_seed, rules.sweep_of_seed):
-        yield from expand(made.output, seed=SEEDS)
-    yield from expand(rules.controls_of_seed.output, seed=SEEDS[0])
-    yield from (rules.corpus.output.record, rules.ngram.output.record)
+# The outputs of everything that is learned or measured, for each seed.
+OBSERVED = [
+    *expand(rules.train.output, model=("plain", "mtp", "draft"), seed=SEEDS),
+    *expand(rules.head.output, head=HEADS, seed=SEEDS),
+    *expand(rules.trees_of_seed.output, seed=SEEDS if TREES else []),
+    *expand(rules.checks_of_seed.output, seed=SEEDS),
+    *expand(rules.acceptance_of_seed.output, seed=SEEDS),
+    *expand(rules.sequences_of_seed.output, seed=SEEDS),
+    *expand(rules.sweep_of_seed.output, seed=SEEDS),
+    *expand(rules.controls_of_seed.output, seed=SEEDS[0]),
+    rules.corpus.output.record,
+    rules.ngram.output.record,
+]
 
 
 # What says how each result came to be. A reader is promised it, as tables, figures and pages.
-CERTIFICATES = [path for path in observed() if Path(path).name in ("certificate.json", "corpus.json", "ngram.json")]
+CERTIFICATES = [path for path in OBSERVED if Path(path).name in ("certificate.json", "corpus.json", "ngram.json")]
 
 
 # What can be asked for by name. `--forcerun` takes the rules that do the work: README.md lists both.
