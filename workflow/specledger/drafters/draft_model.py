@@ -11,7 +11,7 @@ from specledger.decoding.drafter import Drafter, Parts
 from specledger.decoding.proposals import Output
 from specledger.decoding.proposers import Nodes, Proposer
 from specledger.foundation.drafters import Spec
-from specledger.models.arrays import Array
+from specledger.models.arrays import Array, to_host
 from specledger.models.llama import Llama
 
 SPECS = (
@@ -95,7 +95,7 @@ class ModelProposer(Proposer):
     @staticmethod
     def logits_along(model: Llama, engine, tokens: list[int]) -> np.ndarray:
         """Logits [T - 1, V] of tokens[1:], each from all before it, in one forward."""
-        return engine.open(model, len(tokens)).forward(tokens[:-1], rows=len(tokens) - 1).logits_TV.cpu().numpy()
+        return to_host(engine.open(model, len(tokens)).forward(tokens[:-1], rows=len(tokens) - 1).logits_TV)
 
 
 def drafter(spec: Spec, parts: Parts) -> Drafter | None:

@@ -15,7 +15,7 @@ from specledger.decoding.proposals import Output
 from specledger.decoding.proposers import FeatureProposer, StateProposer
 from specledger.foundation.drafters import Spec
 from specledger.foundation.errors import UserError
-from specledger.models.arrays import Array, as_kind, cat
+from specledger.models.arrays import Array, as_kind, cat, to_host
 from specledger.models.cache import KVCache, causal
 from specledger.models.llama import Block, Linear, Llama, LlamaConfig, RMSNorm
 from specledger.models.storage import MTP_PREFIX, fill, load_tensors, under
@@ -169,7 +169,7 @@ class MTPProposer(FeatureProposer):
         """Logits [T - 1, V] of tokens[1:]; the module gives none of tokens[1], so that its first row is its second."""
         known = engine.open(target, len(tokens)).forward(tokens[:-2], rows=1)
         next_BT, cache = engine.tokens(target, tokens[1:-1]), engine.cache(target, 1, len(tokens))
-        rows_TV = module(target, known.hidden_TD[None], next_BT, cache)[0].cpu().numpy()
+        rows_TV = to_host(module(target, known.hidden_TD[None], next_BT, cache)[0])
         return np.concatenate([rows_TV[:1], rows_TV])
 
 

@@ -15,6 +15,7 @@ from specledger.decoding.engines import CONTEXT_RULES
 from specledger.decoding.proposals import Proposal
 from specledger.experiments.bundle import ModelBundle
 from specledger.experiments.sweep import PLAIN, Method, text_uniforms
+from specledger.models.arrays import to_host
 from specledger.sampling.distributions import Sampling, distribution
 from specledger.sampling.uniforms import Uniforms
 
@@ -52,7 +53,7 @@ class Watched:
 
             def watched(tokens: Sequence[int], rows: int) -> Any:
                 output = forward(tokens, rows)
-                self.logits.append(output.logits_TV.cpu().numpy())
+                self.logits.append(to_host(output.logits_TV))
                 return output
 
             session.forward = watched

@@ -11,6 +11,7 @@ import torch
 from specledger.decoding.drafter import Drafter
 from specledger.decoding.engines import Engine
 from specledger.experiments.bundle import ModelBundle
+from specledger.models.arrays import to_host
 from specledger.sampling.distributions import Sampling, distribution
 from specledger.sampling.typical import typical
 
@@ -27,7 +28,7 @@ def accepted_path(
     session = drafter.open(engine, sampling, capacity)
     session.observe(target.forward(tokens[:-1], rows=1), len(tokens) - 1)
     proposal = session.propose(tokens, drafter.tree.depth, np.random.default_rng(0))
-    logits_NV = target.branch(tokens, proposal.tokens, proposal.tree).logits_TV.cpu().numpy()
+    logits_NV = to_host(target.branch(tokens, proposal.tokens, proposal.tree).logits_TV)
     probs_NV = distribution(logits_NV, sampling)
     found = typical(probs_NV[None], np.array([proposal.tokens]), np.zeros(1), proposal.tree)
     path = proposal.tree.path(int(found.last_N[0]))

@@ -10,6 +10,7 @@ import torch
 
 from specledger.decoding.engines import Engine
 from specledger.experiments.bundle import ModelBundle
+from specledger.models.arrays import to_host
 from specledger.sampling.distributions import Sampling, distribution
 from specledger.sampling.uniforms import Uniforms
 from specledger.sampling.verify import verify
@@ -36,7 +37,7 @@ def _round(bundle: ModelBundle, context: list[int], engine: Engine, sampling: Sa
 
     def rows(tokens: list[int], count: int) -> np.ndarray:
         logits_TV = engine.open(bundle.target, capacity).forward(tokens, rows=count).logits_TV
-        return distribution(logits_TV.cpu().numpy(), sampling)
+        return distribution(to_host(logits_TV), sampling)
 
     p_GV = rows(whole, G + 1)
     alone_GV = np.concatenate([rows(whole[: len(context) + g], 1) for g in range(G + 1)])

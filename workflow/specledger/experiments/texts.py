@@ -16,6 +16,7 @@ from specledger.decoding.engines import Engine
 from specledger.decoding.loops import autoregressive, speculative
 from specledger.experiments.bundle import ModelBundle
 from specledger.experiments.sweep import served
+from specledger.models.arrays import to_host
 from specledger.models.llama import Llama
 from specledger.sampling.distributions import Sampling, distribution
 from specledger.sampling.uniforms import Uniforms
@@ -31,7 +32,7 @@ def logits_along(speaker, engine: Engine, tokens: list[int]) -> np.ndarray:
     An MTP module has nothing to say of tokens[1], so its first row is its second.
     """
     if isinstance(speaker, Llama):
-        return engine.open(speaker, len(tokens)).forward(tokens[:-1], rows=len(tokens) - 1).logits_TV.cpu().numpy()
+        return to_host(engine.open(speaker, len(tokens)).forward(tokens[:-1], rows=len(tokens) - 1).logits_TV)
     return speaker.proposer.logits_along(*speaker.parts, engine, tokens)
 
 
