@@ -46,7 +46,7 @@ quick: $(VENV)/installed
 
 # Snakemake's own benchmark files, in a table for docs/benchmarks.md.
 quick-profile: $(if $(STUDY),$(VENV)/installed,quick)
-	@$(BIN)/python benchmarks/profile.py $(or $(STUDY),quick)
+	@$(BIN)/python benchmarks/stage_times.py $(or $(STUDY),quick)
 
 evening: $(VENV)/installed
 	@$(BIN)/snakemake --resources gpu=1 --configfile config/evening.yaml

@@ -10,7 +10,8 @@ from specledger.analysis.measures import MEASURES
 from specledger.foundation.errors import UserError
 from test_claims import nothing_but
 
-SIZES = {"seed": 1, "draws": 5000, "accepted": 4000, "beta": 0.8, "null_tv_lo": 0.0004, "null_tv_hi": 0.0009}
+SIZES = {"seed": 1, "draws": 5000, "accepted": 4000, "beta": 0.8, "null_draws": 200_000}
+SIZES |= {"null_tv_lo": 0.0004, "null_tv_hi": 0.0009}
 
 
 def contexts(p_values: dict[str, list[float]], **changes) -> pd.DataFrame:
@@ -255,7 +256,10 @@ def test_acceptance_is_held_against_the_overlap():
 def test_the_quantities_that_need_no_sampling():
     blocks = pd.DataFrame({"blocks": [64], "max_abs_deviation": [2e-16], "seeds": [3]})
     assert MEASURES["oracle"](nothing_but(oracle=blocks)).value == 2e-16
-    assert MEASURES["tv_bound"](nothing_but(acceptance=pd.DataFrame({"tv_bound": [0.004, np.nan]}))).value == 0.004
+    assert (
+        MEASURES["tv_bound"](nothing_but(acceptance=pd.DataFrame({"tv_bound": [0.004, np.nan], "draws": 1000}))).value
+        == 0.004
+    )
     together = MEASURES["contexts_p_value"](nothing_but(contexts=contexts({"draft": [0.3]})))
     assert together.value == pytest.approx(0.3)
 
@@ -274,7 +278,7 @@ def test_neighbours_share_their_difficulty():
 
 def test_spread_and_share_of_eq1():
     rows = [
-        {"engine": "recompute", "drafter": "draft", "seed": seed, "gamma": gamma, "alpha": alpha}
+        {"engine": "recompute", "drafter": "draft", "seed": seed, "gamma": gamma, "alpha": alpha, "tokens": 600}
         for seed in (1, 2)
         for gamma in (1, 2)
         for alpha in (0.7 - 0.01 * seed, 0.7 + 0.01 * seed)

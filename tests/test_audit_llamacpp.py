@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from clone import ROOT, TO_THE_END, copy_checkout, snakemake, write_config
 from small import play
-from specledger.audit import workers
 from specledger.audit.environments import make
+from specledger.audit.workers import registry
 from specledger.foundation.errors import UserError
 
 pytestmark = pytest.mark.slow
@@ -40,7 +40,7 @@ def environments(tmp_path_factory) -> Path:
         return kept.resolve()
     folder = tmp_path_factory.mktemp("environments")
     try:
-        make(folder / "llama.cpp", ROOT / "workflow" / "envs" / workers.adapter("llama.cpp").REQUIREMENTS, [], print)
+        make(folder / "llama.cpp", ROOT / "workflow" / "envs" / registry.adapter("llama.cpp").REQUIREMENTS, [], print)
     except UserError as error:
         pytest.skip(f"llama.cpp's environment can't be made here: {error}")
     return folder

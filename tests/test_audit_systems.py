@@ -14,7 +14,7 @@ import pytest
 import torch
 from clone import ROOT, planned, snakemake
 from small import sizes, tiny_llama, tiny_mtp
-from specledger.audit import environments, matrix, workers
+from specledger.audit import environments, matrix
 from specledger.audit.evidence import White
 from specledger.audit.exact import exact_cells
 from specledger.audit.greedy_row import greedy_row
@@ -22,7 +22,7 @@ from specledger.audit.measure import Plan, measure
 from specledger.audit.process import Worker
 from specledger.audit.settings import SamplingSettings
 from specledger.audit.verdicts import judge_white
-from specledger.audit.workers import gguf_export, huggingface, llamacpp, ours, worker
+from specledger.audit.workers import gguf_export, huggingface, llamacpp, ours, registry, worker
 from specledger.commands.run import main
 from specledger.corpus.text import Corpus, Vocabulary
 from specledger.foundation.errors import UserError
@@ -139,7 +139,7 @@ def asked(**wanted) -> dict:
 
 
 def test_every_system_has_its_controls():
-    for name in workers.MODULES:
+    for name in registry.MODULES:
         rows = matrix.rows_of(asked(**{name: "all"}))
         wanted = {"null"} if name == "vllm" else {"null", "lossy"}  # vLLM has no lossy mode on a CPU
         assert rows[0].mode == "plain" and wanted <= {row.control for row in rows}
@@ -203,9 +203,9 @@ def test_an_environment_that_can_not_be_made_says_why(tmp_path, monkeypatch):
 
 
 def test_every_system_has_its_pins():
-    envs = Path(workers.__file__).parents[3] / "envs"
-    for name in workers.MODULES:
-        pins = workers.adapter(name).REQUIREMENTS
+    envs = Path(registry.__file__).parents[3] / "envs"
+    for name in registry.MODULES:
+        pins = registry.adapter(name).REQUIREMENTS
         lines = [] if pins is None else (envs / pins).read_text().splitlines()
         assert all(line.startswith("#") or "==" in line for line in lines) and (lines or name == "specledger")
 

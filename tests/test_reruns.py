@@ -310,8 +310,6 @@ ROWS = {
         {},
     ),
     "logic of training/loop.py": (of_files(f"{PACKAGE}/training/loop.py"), {}),
-    "logic of training/medusa.py": (of_files(f"{PACKAGE}/training/medusa.py"), {}),
-    "logic of models/ngram.py": (of_files(f"{PACKAGE}/models/ngram.py"), {}),
     "logic of experiments/shapes.py": (of_files(f"{PACKAGE}/experiments/shapes.py"), {}),
     "logic of sampling": (of_files(f"{PACKAGE}/sampling/verify.py"), {}),
     "logic of experiments/forward_costs.py": (of_files(f"{PACKAGE}/experiments/forward_costs.py"), {}),

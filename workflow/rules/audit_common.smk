@@ -1,5 +1,6 @@
 # What the audit's rules share: its rows, and what each of them reads.
-from specledger.audit import matrix, workers
+from specledger.audit import matrix
+from specledger.audit.workers import registry
 
 AUDIT = config.get("audit")
 AUDITED = RESULTS / "audit"
@@ -13,19 +14,19 @@ TREES_OF_ROWS = {row.tree(AUDIT): row for row in ROWS.values() if row.counted}
 
 def environment_of(system):
     """The record of a system's environment; none for ours."""
-    return [] if workers.adapter(system).REQUIREMENTS is None else [ENVIRONMENTS / system / "installed.json"]
+    return [] if registry.adapter(system).REQUIREMENTS is None else [ENVIRONMENTS / system / "installed.json"]
 
 
 def pins(system):
     """The requirements file of a system's environment."""
-    return WORKFLOW / "envs" / workers.adapter(system).REQUIREMENTS
+    return WORKFLOW / "envs" / registry.adapter(system).REQUIREMENTS
 
 
 def adapters(system):
     """The files that a system's worker runs, of which no import tells."""
-    folder = Path(workers.__file__).parent
+    folder = Path(registry.__file__).parent
     beside = [folder / "gguf_export.py"] if system == "llama.cpp" else []
-    return (folder / "worker.py", Path(workers.adapter(system).__file__), *beside)
+    return (folder / "worker.py", Path(registry.adapter(system).__file__), *beside)
 
 
 def tree_of_row(wildcards):
@@ -41,7 +42,7 @@ def plain_of_row(wildcards):
 
 def served(model, wildcards):
     """The model as the system of a row opens it: a file for llama.cpp, the folder's files for everybody else."""
-    if workers.adapter(wildcards.system).MODEL == "gguf":
+    if registry.adapter(wildcards.system).MODEL == "gguf":
         return AUDITED / "gguf" / f"{model}-{SEEDS[0]}.gguf"
     return [str(path).format(seed=SEEDS[0]) for path in model_files(model)]
 

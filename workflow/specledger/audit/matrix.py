@@ -3,9 +3,9 @@
 import json
 from dataclasses import dataclass, field
 
-from specledger.audit import workers
 from specledger.audit.exact import SPANS
 from specledger.audit.settings import SamplingSettings
+from specledger.audit.workers import registry
 from specledger.foundation.errors import UserError
 from specledger.foundation.records import hash_text
 
@@ -43,7 +43,7 @@ class Row:
 
     @property
     def order(self) -> str:
-        return workers.adapter(self.system).ORDER
+        return registry.adapter(self.system).ORDER
 
     def sampling(self, audit: dict) -> SamplingSettings:
         return SamplingSettings(**self.settings, tokens=audit["tokens"], seed=audit["seed"])
@@ -60,7 +60,7 @@ def rows_of(audit: dict, context: int = ROOM) -> list[Row]:
         raise UserError(f"config model.context: {context} — an audit's prompts and texts need at least {ROOM}")
     found = []
     for system, wanted in audit["systems"].items():
-        modes = workers.adapter(system).MODES
+        modes = registry.adapter(system).MODES
         for mode in modes if wanted == "all" else wanted:
             if mode not in modes:
                 allowed = f"allowed: all, or a list of {', '.join(modes)}"

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from specledger.audit import environments, workers
+from specledger.audit import environments
 
 
 def add_arguments(parser) -> None:
@@ -12,6 +12,6 @@ def add_arguments(parser) -> None:
 
 
 def run(options, log) -> None:
-    adapter = workers.adapter(options.system)
+    adapter = registry.adapter(options.system)
     log.say(f"audit: installing {options.system} into {options.output.parent} (once)")
     environments.make(options.output.parent, options.requirements, adapter.UNWANTED, log.write)

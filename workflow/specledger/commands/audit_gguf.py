@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from specledger.audit import workers
 from specledger.audit.environments import python_of
 from specledger.audit.process import Worker
+from specledger.audit.workers import registry
 from specledger.commands.folders import add_folder
 from specledger.foundation.errors import UserError
 from specledger.foundation.records import written_whole
@@ -40,7 +40,7 @@ def run(options, log) -> None:
 
 def round_trip(folder: Path, path: Path, python: Path, threads: int, log: Path) -> float:
     """The largest difference of log-probabilities between llama.cpp, on the file, and ours, on the folder."""
-    logits, adapter, largest = next_logits(folder, threads), workers.adapter("llama.cpp"), 0.0
+    logits, adapter, largest = next_logits(folder, threads), registry.adapter("llama.cpp"), 0.0
     arguments = {"target": str(path), "draft": "", "options": {}, "threads": threads, "context": 2 * max(LENGTHS)}
     command = [python, adapter.__file__]
     with Worker("llama.cpp", command, arguments, log=log.with_suffix(".worker.log")) as worker:

@@ -4,7 +4,7 @@ import json
 import sys
 from pathlib import Path
 
-from specledger.audit import sampled, workers
+from specledger.audit import sampled
 from specledger.audit.environments import python_of
 from specledger.audit.evidence import White
 from specledger.audit.exact import exact_cells
@@ -37,7 +37,7 @@ def served(files: list[Path]) -> str:
 
 def run(options, log) -> None:
     settings = json.loads(options.settings)
-    row, adapter = settings["row"], workers.adapter(settings["row"]["system"])
+    row, adapter = settings["row"], registry.adapter(settings["row"]["system"])
     sampling = SamplingSettings(**settings["sampling"])
     corpus = Corpus.load(options.text, read_json(options.record), settings["start"])
     symbols = corpus.vocabulary.symbols
