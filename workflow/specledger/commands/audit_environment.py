@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from specledger.audit import environments
+from specledger.audit.workers import registry
 
 
 def add_arguments(parser) -> None:

@@ -14,7 +14,7 @@ from specledger.foundation.errors import UserError
 from specledger.foundation.records import written_whole
 from specledger.models.next_logits import next_logits
 
-EXPORT = Path(workers.__file__).with_name("gguf_export.py")
+EXPORT = Path(registry.__file__).with_name("gguf_export.py")
 LARGEST = 1e-4  # of the differences of log-probabilities
 LENGTHS, EACH = (1, 2, 7, 24), 8  # prefixes that are compared
 

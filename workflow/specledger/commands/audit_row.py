@@ -12,6 +12,7 @@ from specledger.audit.greedy_row import greedy_row
 from specledger.audit.measure import Plan, measure
 from specledger.audit.process import Worker
 from specledger.audit.settings import SamplingSettings
+from specledger.audit.workers import registry
 from specledger.corpus.text import Corpus
 from specledger.foundation.records import read_json, write_json
 from specledger.models.next_logits import next_logits
