@@ -37,9 +37,12 @@ def planned_study(tmp_path_factory):
     return made
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser():
-    """Chromium, started once; a test that wants it is skipped where it, or playwright, lacks."""
+    """Chromium, started once a file; a test that wants it is skipped where it, or playwright, lacks.
+
+    No longer than a file: Snakemake runs in no process whose event loop is taken, as a running playwright takes it.
+    """
     from browsing import CHROMIUM, driver
 
     with driver().sync_playwright() as running:
