@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from specledger.analysis.frames import PLAIN, columns_of, mean, ordered
-from specledger.foundation.drafters import SPECS
+from specledger.foundation.drafters import SPECS, base_of
 from specledger.foundation.errors import UserError
 from specledger.statistics.intervals import t_interval
 
@@ -54,7 +54,7 @@ class Costs:
 
     def draft(self, drafter: str, proposals: int, gamma: int) -> float:
         """A proposal of that length in a round of at most gamma; between measured lengths on a line."""
-        if SPECS[drafter].searches:
+        if SPECS[base_of(drafter)].searches:
             return self.propose[drafter, gamma]
         return _on_line({0: 0.0} | self._timed(self.propose, self._lender(drafter)), proposals)
 
