@@ -165,6 +165,8 @@ class View:
 
     def begun(self, number: int, rule: str, wildcards: dict, logs: list[str]) -> None:
         with self._lock:
+            if self.run.jobs and number not in self.run.jobs:
+                return  # a target, such as `all`, which does nothing
             job = self.run.jobs.setdefault(number, Job.of(rule, wildcards))
             job.log = Path(logs[0]) if logs else None
             job.begun, job.ended, job.says, job._read = time.time(), None, "", 0
