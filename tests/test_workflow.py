@@ -106,11 +106,12 @@ def test_tables_are_there(study):
     json.loads((study.results / "tables" / "summary.json").read_text())
     ledger = pd.read_csv(study.results / "tables" / "ledger.csv")
     methods = {("none", 0), ("draft", 1), ("draft", 2), ("ngram", 2), ("mtp", 1), ("lookup", 2), ("draft_dynamic", 2)}
-    on_caches = {("mtp2", 2), ("ngram_tree", 4), ("medusa1_tree", 4), ("medusa1_typical", 4)}
+    methods |= {("mtp2", 2)}
+    trees = {("ngram_tree", 4), ("medusa1_tree", 4), ("medusa1_typical", 4)}
     assert set(ledger.engine) - {"compiled"} == {"recompute", "cached"}  # compiled: where there is a compiler
     for engine in set(ledger.engine):
         rows = ledger[ledger.engine == engine]
-        assert set(zip(rows.drafter, rows.gamma, strict=True)) == methods | (on_caches if engine == "cached" else set())
+        assert set(zip(rows.drafter, rows.gamma, strict=True)) == methods | (set() if engine == "recompute" else trees)
     assert set(ledger.drafter[~ledger.lossless & (ledger.context_rule == "sliding")]) == {"medusa1_typical"}
     assert (ledger.tokens == 24).all() and (ledger.seeds == 2).all() and (ledger.repeats == 2).all()
 
@@ -120,7 +121,7 @@ def test_greedy_identity_and_prefixes_hold(study):
     ledger = pd.read_csv(study.results / "tables" / "ledger.csv")
     ledger = ledger[(ledger.engine != "compiled") & (ledger.drafter != "none")]
     methods = set(zip(ledger.engine, ledger.drafter, ledger.gamma, strict=True))
-    assert set(zip(greedy.engine, greedy.drafter, greedy.gamma, strict=True)) == methods and len(methods) == 2 * 6 + 4
+    assert set(zip(greedy.engine, greedy.drafter, greedy.gamma, strict=True)) == methods and len(methods) == 2 * 7 + 3
     assert greedy.identical.all() and len(greedy) == 2 * len(methods)
     prefix = pd.read_csv(study.results / "tables" / "prefix.csv")
     assert prefix[prefix.precision == "float32"].max_abs_difference.max() < 1e-4
