@@ -16,7 +16,7 @@ STAGES = [stage for stage in run.STAGES if not stage.startswith("audit")]  # of 
 MEASURING = {"trees", "checks", "acceptance", "sequences", "controls", "sweep"}
 DECODING = {"train", "train-head", *MEASURING}
 SHOWN = {"figures", "page", "paper"}  # the stages that show drafters
-SHOWING = {"tables", *SHOWN}
+SHOWING = {"tables", "compare", *SHOWN}
 
 
 @pytest.fixture
