@@ -102,13 +102,14 @@ def changed(yours: Side, reference: Side) -> tuple[dict[str, str], list[str]]:
         ours, theirs = (flat(side.first(stage).settings) for side in (yours, reference))
         if not (ours and theirs):
             continue
+        lines = []
         for name in sorted(ours.keys() | theirs.keys()):
-            if ours.get(name) == theirs.get(name):
-                continue
-            line = f"{stage}: {name} is {_shown(ours.get(name))}, in the reference {_shown(theirs.get(name))}"
-            said.append(line)
-            if name not in MACHINE and name.rpartition(".")[2] not in AMOUNTS:
-                blocked.setdefault(stage, line)
+            if ours.get(name) != theirs.get(name):
+                lines.append(f"{name} is {_shown(ours.get(name))}, in the reference {_shown(theirs.get(name))}")
+                if name not in MACHINE and name.rpartition(".")[2] not in AMOUNTS:
+                    blocked.setdefault(stage, f"{stage}: {lines[-1]}")
+        if lines:
+            said.append(f"{stage}: {'; '.join(lines)}")
     return blocked, said
 
 
