@@ -94,12 +94,15 @@ def _speedup(row: dict[str, str]) -> str:
     return _cell(row["speedup"], ".2f") + (ends if row["speedup_lo"] else "")
 
 
-def table(ledger: list[dict[str, str]]) -> str:
+def shown(ledger: list[dict[str, str]]) -> list[dict[str, str]]:
     """README's rows of the ledger; of a study that measured none of them, its first seven with a drafter."""
     by = {(row["engine"], row["drafter"], int(row["gamma"])): row for row in ledger}
-    rows = [by[key] for key in SHOWN if key in by] or [row for row in ledger if row["drafter"] != "none"][:7]
+    return [by[key] for key in SHOWN if key in by] or [row for row in ledger if row["drafter"] != "none"][:7]
+
+
+def table(ledger: list[dict[str, str]]) -> str:
     lines = [HEADS, ["---"] * len(HEADS)]
-    for row in rows:
+    for row in shown(ledger):
         numbers = {"alpha": ".3f", "tokens_per_round": ".2f", "eq1": ".2f", "c": ".3f", "v": ".2f", "theorem38": ".2f"}
         cells = [row["engine"], row["drafter"], row["gamma"], "yes" if row["lossless"] == "true" else "no"]
         cells += [_cell(row[name], form) for name, form in (numbers | {"cost_model": ".2f"}).items()]
@@ -114,11 +117,11 @@ def sentence(reference: Path) -> str:
     certificates = [json.loads(path.read_text()) for path in sorted(reference.glob("sweep/*/certificate.json"))]
     devices = ", ".join(sorted({one["device"] for one in certificates}))
     commits = ", ".join(sorted({(one["commit"] or "unknown")[:10] for one in certificates}))
-    hours = sum(float(row["train_s"]) for row in seeds) / 3600
-    shown = min(7, sum(row["drafter"] != "none" for row in ledger))
+    minutes = sum(float(row["train_s"]) for row in seeds) / 60
+    time = f"{minutes / 60:.1f} hours" if minutes >= 90 else f"{minutes:.0f} minutes"
     return (
-        f"  {shown} rows of the kept study of {count} seeds (commit {commits}), measured on {devices}, some columns\n"
-        f"  left out; its models took {hours:.1f} hours of training. Read the intervals first."
+        f"  {len(shown(ledger))} rows of the kept study of {count} seeds (commit {commits}), measured on {devices},\n"
+        f"  some columns left out; its models took {time} of training. Read the intervals first."
     )
 
 
@@ -146,6 +149,18 @@ def fill(text: str, parts: dict[str, str]) -> str:
 
 
 # --- what needs Snakemake and a browser ---
+
+
+def check_current(study: str, config: list[Path]) -> None:
+    """UserError where Snakemake would compute anything of the study: it is unfinished, or of other settings or code."""
+    with tempfile.TemporaryDirectory() as folder:
+        laid = Path(folder) / "study.yaml"
+        laid.write_text(yaml.safe_dump({"study": study}), encoding="utf-8")
+        command = [sys.executable, "-m", "snakemake", "-n", "--cores", "1", "--configfile", *map(str, [*config, laid])]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    if "Nothing to be done" not in done.stdout + done.stderr:
+        again = "run snakemake to its end first; snakemake -n says what it would compute, and why"
+        raise UserError(f"{study}: unfinished, or made by other settings or code than today's; {again}")
 
 
 def reports_of(study: str, config: list[Path], to: Path) -> list[Path]:
@@ -197,6 +212,7 @@ def main() -> None:
         if options.study == "reference":
             raise UserError("reference: is what is kept; name the study that is to be kept")
         check(results)
+        check_current(options.study, options.configfile)
         with tempfile.TemporaryDirectory() as folder:
             made = reports_of(options.study, options.configfile, Path(folder))
             shot = picture(Path(folder) / "index.html", Path(folder) / PICTURE)
@@ -209,7 +225,7 @@ def main() -> None:
     print(
         f"specledger: kept {options.study} in {reference} and {report}, {total / 1e6:.1f} MB; {len(large)} raw file(s)"
     )
-    print("specledger: of more than 0.4 MB were left out (left_out.json); README.md says what was kept")
+    print("specledger: of more than 0.4 MB were left out (left_out.json); README.md is filled from what was kept")
 
 
 if __name__ == "__main__":
