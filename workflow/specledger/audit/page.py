@@ -94,7 +94,7 @@ def write_page(
         title=title,
         style=template_file(STYLE).read_text(encoding="utf-8"),
         verdict=verdict,
-        headline=HEADLINES[verdict],
+        headline=headline(verdict, rows),
         counts=counts(rows),
         level=level,
         facts=[*facts, ("Level", f"{level:g} after Holm over {sum(len(one.row.first) for one in rows)} tests")],
@@ -105,6 +105,13 @@ def write_page(
         date=time.strftime("%Y-%m-%d %H:%M"),
     )
     write_text(path, text)
+
+
+def headline(verdict: str, rows: Sequence[Judged]) -> str:
+    """The verdict of the run, and of how many rows where they are several."""
+    audited = [one.verdict for one in rows if not one.row.control]
+    several = verdict == "departs" and len(audited) > 1
+    return HEADLINES[verdict] + (f" in {audited.count(verdict)} of {len(audited)} rows" if several else "")
 
 
 def counts(rows: Sequence[Judged]) -> str:
@@ -134,6 +141,7 @@ def _view(judged: Judged, place: int, several: bool) -> dict:
         faster = row.plain_seconds_per_text / row.seconds_per_text
     return {
         "id": f"row-{place}",
+        "several": several,
         "label": f"{row.system}, {row.mode}" if several else row.mode,
         "row": row,
         "judged": judged,
