@@ -50,7 +50,7 @@ def opened(folder: Path, about: dict) -> tuple:
 def test_tables_and_figures_stand_there(made, tmp_path):
     section, said, study = changed(made, tmp_path)
     names = [block.name for block in section.blocks if block.kind in ("table", "figure")]
-    wanted = "time_parts time theory cost_model waterfall waterfall best_gamma noise engines agreement goals"
+    wanted = "waterfall waterfall time_parts time theory cost_model best_gamma noise engines agreement goals"
     assert names == wanted.split()
     fit = study.summary["cost_model"]["all"]
     assert f"R² = {fit['r2']:.3f}" in said and f"{fit['within']} of {fit['n']} rows" in said

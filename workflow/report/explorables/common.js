@@ -76,7 +76,9 @@ const state = {
     const found = states().get(name);
     if (found === undefined) return;
     restore(found.split(",").map(decodeURIComponent));
-    if ([...states().keys()][0] === name) document.getElementById(`explore-${name}`)?.scrollIntoView({ block: "start" });
+    const form = document.getElementById(`explore-${name}`);
+    globalThis.specledger.reveal(form);
+    if ([...states().keys()][0] === name) form?.scrollIntoView({ block: "start" });
   },
   keep(name, values) {
     const all = states();

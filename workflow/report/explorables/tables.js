@@ -113,6 +113,26 @@ const packed = "DecompressionStream" in globalThis ? [...document.querySelectorA
 offerBeside();
 globalThis.specledger.unpacked = Promise.allSettled(packed.map(unpack)).then(offerBeside);
 
+// A link into what is folded opens it: all folds around the place, the place itself if it is one, and a lone table.
+function reveal(place) {
+  for (let one = place; one; one = one.parentElement) if (one.tagName === "DETAILS") one.open = true;
+}
+
+function follow() {
+  const place = location.hash.includes("=") ? null : document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (!place) return;
+  reveal(place);
+  place.scrollIntoView();
+}
+
+globalThis.specledger.reveal = reveal;
+addEventListener("hashchange", follow);
+// A link to the place where the page already stands changes no address.
+document.addEventListener("click", (event) => {
+  if (event.target.closest?.("a[href^='#']")?.getAttribute("href") === location.hash) follow();
+});
+follow();
+
 // On paper all is open; of parts that share a name only one can be.
 addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((one) => {
   one.removeAttribute("name");

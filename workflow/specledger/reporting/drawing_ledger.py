@@ -19,7 +19,7 @@ from specledger.reporting.wording import Wording
 WIDTH = 7.6
 ONE_LINE = 5  # entries of a legend that fit beside each other
 DASH = (0, (3.5, 2))
-ACROSS = 4  # panels of a line
+ACROSS = 5  # panels of a line
 
 
 def methods(ledger: Table, engine: str) -> dict[str, list[Row]]:
@@ -39,7 +39,7 @@ def _panels(count: int, height: float) -> tuple[Figure, list[Axes]]:
 
 
 def grid(count: int, height: float) -> tuple[Figure, list[Axes]]:
-    """As many panels as there are drafters, four to a line, all on one scale."""
+    """As many panels as there are drafters, five to a line, all on one scale."""
     lines = -(-count // ACROSS)
     figure = Figure(figsize=(WIDTH, 0.75 + height * lines), layout="constrained")
     axes = figure.subplots(lines, min(count, ACROSS), sharex=True, sharey=True, squeeze=False).ravel()

@@ -67,7 +67,7 @@ def _draw(ledger: Table, words: Wording, panel: Panel, labels: Sequence[Line2D])
     if not found:
         return empty(words.say("plot.no_trees")), []
     rows = [row for pair in found.values() for kind in pair for row in kind]
-    figure, axes = grid(len(found), 1.95)
+    figure, axes = grid(len(found), 1.6)
     for axis, (drafter, (chains, trees)) in zip(axes, found.items(), strict=True):
         panel(axis, drafter, chains, trees)
         _sizes(axis, rows)

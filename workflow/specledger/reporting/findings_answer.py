@@ -7,6 +7,7 @@ from specledger.reporting.document import Paragraph
 from specledger.reporting.findings import method_names
 from specledger.reporting.findings_proof import kept
 from specledger.reporting.formats import known, number, times
+from specledger.reporting.inline import Span
 from specledger.reporting.study import Study
 from specledger.reporting.tables import Row
 from specledger.reporting.wording import Wording
@@ -72,9 +73,17 @@ def _speed(study: Study, words: Wording) -> Paragraph:
         f"answer.{key}",
         speedup=times(best["speedup"]),
         interval_words=spread,
-        selection=words.joined(_selection(study, words), _beyond(study, words, best), _fastest(study, words, best)),
         **method_names(words, best),
     )
+
+
+def notes(study: Study, words: Wording) -> tuple[Paragraph, ...]:
+    """About the best row: among how many it was picked, larger ratios that do not count, and the fewest seconds."""
+    best = study.summary["best"]
+    if not best or not known(best.get("speedup")):
+        return ()
+    said = (_selection(study, words), _beyond(study, words, best), _fastest(study, words, best))
+    return tuple((Span(kind="text", text=text),) for text in said if text)
 
 
 def _gap(study: Study, words: Wording) -> Paragraph:

@@ -25,8 +25,8 @@ from specledger.reporting.wording import TEMPLATES
 MISSING_GLYPH = "\ufffd"
 ANYTHING = range(0x110000)  # every code point
 UNPRINTED = frozenset({"words", "downloads"})  # parts of the document that are not on paper
-MOST_ROWS = 40  # of a table on paper; the CSV has them all
-WHOLE = frozenset({"ledger", "controls"})  # tables that are never cut, as the claims are not
+MOST_ROWS = 10  # of a table on paper; the page and the CSV have them all
+WHOLE = frozenset({"systems"})  # tables that are never cut, as the claims are not
 SIZE = re.compile(r'<svg[^>]*?\swidth="([\d.]+)pt"')
 
 
@@ -55,7 +55,8 @@ def _jsonable(value: object, printable: Container[int]) -> object:
 
 def _views(found: dict) -> list[dict]:
     """The tables that may be cut."""
-    blocks = [block for section in found["sections"] for block in section["blocks"]]
+    folds = [fold for section in found["sections"] for fold in section["folds"]] + found["appendix"]
+    blocks = [block for fold in folds for block in fold["blocks"]]
     return [block for block in blocks if block["kind"] == "table" and block["name"] not in WHOLE]
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from specledger.reporting import findings, findings_answer, formats, glossary, takeaway, views_claims
 from specledger.reporting import study as studies
+from specledger.reporting.appendix import appendix
 from specledger.reporting.builder import Builder
 from specledger.reporting.document import Document, Fact, Reference
 from specledger.reporting.sections import all_sections
@@ -14,7 +15,8 @@ from specledger.reporting.wording import Wording, read_wording
 
 PAGE_WORDS = (
     "skip contents ran answer claims downloads filter filter_count cut references footer top answered "
-    "product unprintable words cite cite_lead copy_it copied english_figures english_paper"
+    "product unprintable words appendix about_best claims_how cite cite_lead copy_it copied english_figures "
+    "english_paper"
 ).split()
 
 
@@ -81,12 +83,13 @@ def build(results: Path, figures: Path, provenance: Mapping) -> tuple[Document, 
         facts=first_facts(study, words),
         banners=findings.banners(study, words),
         answer=findings_answer.answer(study, words),
-        picture=make.picture("wall_clock"),
+        answer_notes=findings_answer.notes(study, words),
         words_hint=words.spans("answer.words_hint"),
         claims_lead=words.spans("answer.claims_lead" if claims else "answer.claims_none"),
         claims=claims,
         glossary=glossary.entries(words),
-        sections=all_sections(make, commit),
+        sections=all_sections(make),
+        appendix=appendix(make, commit),
         downloads=takeaway.downloads(study, words),
         tables_lead=words.spans("page.downloads_lead"),
         whole_lead=words.spans("page.downloads_whole"),

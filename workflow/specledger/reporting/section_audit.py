@@ -30,10 +30,15 @@ def audit(make: Builder) -> Section | None:
     return make.section(
         "audit",
         "",
-        make.text("sections.audit.lead", **values),
-        make.text(f"sections.audit.{'distrusted' if wrong else 'trusted'}", controls=len(rows) - len(audited)),
-        verdicts_of(table, make.words, rows),
-        make.text("sections.audit.after"),
+        make.joined(
+            "sections.audit.brief",
+            f"sections.audit.{'distrusted' if wrong else 'trusted'}",
+            controls=len(rows) - len(audited),
+            **values,
+        ),
+        None,
+        make.fold("audit", "how", make.text("sections.audit.lead"), make.text("sections.audit.after")),
+        make.table("audit", verdicts_of(table, make.words, rows)),
     )
 
 

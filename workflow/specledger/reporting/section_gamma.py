@@ -2,28 +2,33 @@
 
 from specledger.reporting import explorables_speedup, findings, findings_rates, views_claims, views_ledger, views_rates
 from specledger.reporting.builder import Builder
-from specledger.reporting.document import Block, Section
+from specledger.reporting.document import Fold, Section
 
 
-def _formulas(make: Builder) -> tuple[Block, ...]:
-    return (
+def _formulas(make: Builder) -> Fold | None:
+    return make.fold(
+        "gamma",
+        "formulas",
         make.text("sections.gamma.lead"),
         make.formula("eq1"),
         make.text("sections.gamma.theorem"),
         make.formula("theorem38"),
         make.text("sections.gamma.cost"),
         make.formula("cost_model"),
-        explorables_speedup.speedup(make.study, make.words),
+        make.text("sections.gamma.after"),
+        views_claims.readings(make.study, make.words, "3"),
     )
 
 
-def _by_position(make: Builder) -> tuple[Block, ...]:
+def _by_position(make: Builder) -> Fold | None:
     """Is α one number? By position, clustered by text, and counted in two ways."""
     study, words = make.study, make.words
     values = findings_rates.rates_values(study, words)
     engine = words.name("engine", findings_rates.shown_engine(study.tables["rates"]))
     clusters = {"engine": engine, **views_rates.clusters(study, words)}
-    return (
+    return make.fold(
+        "gamma",
+        "positions",
         make.text("sections.gamma.rates"),
         make.picture("acceptance_by_position", **clusters),
         make.text(f"sections.gamma.{findings_rates.rates_key(study)}", **values, **clusters),
@@ -33,12 +38,14 @@ def _by_position(make: Builder) -> tuple[Block, ...]:
     )
 
 
-def _gap(make: Builder) -> tuple[Block | None, ...]:
-    """From eq. (1) to the measured yield; nothing where no engine's texts allow the split."""
+def _gap(make: Builder) -> Fold | None:
+    """From eq. (1) to the measured yield; one sentence where no engine's texts allow the split."""
     widest = findings_rates.widest_gap(make.study, make.words)
     if widest is None:
-        return (make.text("sections.gamma.gap_unknown"),)
-    return (
+        return make.fold("gamma", "gap", make.text("sections.gamma.gap_unknown"))
+    return make.fold(
+        "gamma",
+        "gap",
         make.text("sections.gamma.gap"),
         make.picture("gap"),
         make.text("sections.gamma.gap_widest", **widest),
@@ -49,17 +56,18 @@ def _gap(make: Builder) -> tuple[Block | None, ...]:
 def gamma(make: Builder) -> Section:
     study, words = make.study, make.words
     values = findings.cheap_values(study, words) | {"measured": findings.more_is_less(study, words)}
+    widest = findings_rates.widest_gap(study, words)
+    keys = ["brief", *(["brief_gap"] if widest else []), f"brief_{findings_rates.rates_key(study)}"]
     return make.section(
         "gamma",
         "3",
-        *_formulas(make),
-        make.text("sections.gamma.after"),
+        make.joined(*(f"sections.gamma.{key}" for key in keys), **(widest or {})),
         make.picture("tokens_per_round"),
-        views_ledger.tokens(study, words),
-        *_by_position(make),
-        *_gap(make),
-        make.text("sections.gamma.clock"),
-        views_ledger.forwards(study, words),
-        views_claims.readings(study, words, "3"),
+        _formulas(make),
+        make.trial(explorables_speedup.speedup(study, words)),
+        make.table("gamma", views_ledger.tokens(study, words)),
+        _by_position(make),
+        _gap(make),
+        make.fold("gamma", "forwards", make.text("sections.gamma.clock"), views_ledger.forwards(study, words)),
         make.questions("gamma", **values),
     )

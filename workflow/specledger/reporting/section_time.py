@@ -2,7 +2,7 @@
 
 from specledger.reporting import explorables_ledger, findings_time, views_time
 from specledger.reporting.builder import Builder
-from specledger.reporting.document import Block, Section, Text
+from specledger.reporting.document import Block, Fold, Section, Text
 from specledger.reporting.extras import extra
 
 
@@ -10,9 +10,11 @@ def _said(make: Builder, key: str, values: dict[str, str]) -> Text:
     return make.text(f"sections.time.{key}", **values)
 
 
-def _by_part(make: Builder) -> tuple[Block, ...]:
+def _by_part(make: Builder) -> Fold | None:
     key, values = findings_time.adds_up(make.study, make.words)
-    return (
+    return make.fold(
+        "time",
+        "parts",
         make.text("sections.time.lead"),
         make.picture("time_parts"),
         _said(make, key, values),
@@ -20,50 +22,49 @@ def _by_part(make: Builder) -> tuple[Block, ...]:
     )
 
 
-def _against_theory(make: Builder) -> tuple[Block, ...]:
+def _against_theory(make: Builder) -> Fold | None:
     study, words = make.study, make.words
     key, values = findings_time.theory(study, words)
+    lead = make.text("sections.time.theory")
     if not values:
-        return (make.text("sections.time.theory"), _said(make, key, values))
-    return (
-        make.text("sections.time.theory"),
-        make.picture("theory"),
-        _said(make, key, values | {"by_engine": findings_time.by_engine(study, words)}),
-        views_time.theory(study, words),
-    )
+        return make.fold("time", "theory", lead, _said(make, key, values))
+    said = _said(make, key, values | {"by_engine": findings_time.by_engine(study, words)})
+    return make.fold("time", "theory", lead, make.picture("theory"), said, views_time.theory(study, words))
 
 
-def _waterfall(make: Builder) -> tuple[Block | None, ...]:
+def _waterfall(make: Builder) -> Fold | None:
     values = findings_time.waterfall(make.study, make.words)
     if values is None:
-        return ()
-    return (
+        return None
+    return make.fold(
+        "time",
+        "waterfall",
         _said(make, "waterfall", values),
-        make.picture("waterfall"),
         explorables_ledger.waterfall(make.study, make.words),
         views_time.waterfall(make.study, make.words),
     )
 
 
-def _best_gamma(make: Builder) -> tuple[Block, ...]:
+def _best_gamma(make: Builder) -> Fold | None:
     key, values = findings_time.best_gamma(make.study)
-    found = (_said(make, key, values),)
-    return (*found, views_time.best_gamma(make.study, make.words)) if values else found
+    shown = views_time.best_gamma(make.study, make.words) if values else None
+    return make.fold("time", "best_gamma", _said(make, key, values), shown)
 
 
-def _noise(make: Builder) -> tuple[Block, ...]:
+def _noise(make: Builder) -> Fold | None:
     keys, values = findings_time.noise(make.study, make.words)
-    keys = [f"sections.time.{key}" for key in ("noise", *keys)]
-    return (make.joined(*keys, **values), views_time.noise(make.study, make.words))
+    said = make.joined(*(f"sections.time.{key}" for key in ("noise", *keys)), **values)
+    return make.fold("time", "noise", said, views_time.noise(make.study, make.words))
 
 
-def _engines(make: Builder) -> tuple[Block | None, ...]:
+def _engines(make: Builder) -> Fold | None:
     keys, values = findings_time.engines(make.study, make.words)
     said = make.joined(*(f"sections.time.{key}" for key in ("engines", *keys)), **values)
-    return (said, views_time.engines(make.study, make.words), views_time.agreement(make.study, make.words))
+    shown = (views_time.engines(make.study, make.words), views_time.agreement(make.study, make.words))
+    return make.fold("time", "engines", said, *shown)
 
 
-def _others(make: Builder) -> tuple[Block, ...]:
+def _others(make: Builder) -> Fold | None:
     """Other programs on our weights, and a plain training loop beside ours, where they were run."""
     found: list[Block] = []
     peers, speed = (extra(make.study.results, name) for name in ("peers", "training_speed"))
@@ -71,21 +72,33 @@ def _others(make: Builder) -> tuple[Block, ...]:
         found += [make.text("sections.time.peers"), make.picture("peers"), views_time.peers(peers, make.words)]
     if speed is not None:
         found += [make.text("sections.time.training"), views_time.training_speed(speed, make.words)]
-    return tuple(found)
+    return make.fold("time", "others", *found)
+
+
+def _brief(make: Builder) -> Text:
+    study, words = make.study, make.words
+    keys, values = ["brief"], findings_time.adds_up(study, words)[1]
+    fit, fall = findings_time.theory(study, words)[1], findings_time.waterfall(study, words)
+    for key, found in (("brief_theory", fit), ("brief_waterfall", fall)):
+        keys += [key] if found else []
+        values |= found or {}
+    return make.joined(*(f"sections.time.{key}" for key in keys), **values)
 
 
 def time(make: Builder) -> Section:
+    shown = findings_time.waterfall(make.study, make.words) is not None
     return make.section(
         "time",
         "",
-        *_by_part(make),
-        *_against_theory(make),
-        *_waterfall(make),
-        *_best_gamma(make),
-        *_noise(make),
-        *_engines(make),
-        *_others(make),
-        make.text("sections.time.goals"),
-        views_time.goals(make.study, make.words),
+        _brief(make),
+        make.picture("waterfall") if shown else None,
+        _waterfall(make),
+        _by_part(make),
+        _against_theory(make),
+        _best_gamma(make),
+        _noise(make),
+        _engines(make),
+        _others(make),
+        make.fold("time", "goals", make.text("sections.time.goals"), views_time.goals(make.study, make.words)),
         make.questions("time"),
     )

@@ -1,4 +1,4 @@
-"""The sections in their order, as blocks; those with much to show have modules of their own."""
+"""The topics in their order; those with much to show have modules of their own."""
 
 from specledger.reporting import (
     explorables_ledger,
@@ -10,13 +10,11 @@ from specledger.reporting import (
     findings_proof,
     findings_rates,
     formats,
-    glossary,
     views_acceptance,
     views_checks,
     views_claims,
     views_ledger,
 )
-from specledger.reporting.appendix import intervals, provenance
 from specledger.reporting.builder import Builder
 from specledger.reporting.document import Legend, Run, Sample, Section, Text
 from specledger.reporting.drawing_rule import Chosen, choose
@@ -31,35 +29,47 @@ SAMPLE_LENGTH = 240
 
 
 def verify(make: Builder) -> Section:
+    study, words = make.study, make.words
     return make.section(
         "verify",
         "1",
-        make.text("sections.verify.lead"),
-        explorables_mask.mask(make.study, make.words),
-        views_claims.readings(make.study, make.words, "1"),
-        views_checks.prefix(make.study, make.words),
-        views_checks.greedy(make.study, make.words),
-        make.questions("verify", **findings.check_costs(make.study, make.words)),
+        make.text("sections.verify.brief"),
+        None,
+        make.fold("verify", "how", make.text("sections.verify.lead"), views_claims.readings(study, words, "1")),
+        make.trial(explorables_mask.mask(study, words)),
+        make.table("verify", views_checks.prefix(study, words)),
+        make.table("verify", views_checks.greedy(study, words)),
+        make.questions("verify", **findings.check_costs(study, words)),
     )
 
 
 def accept(make: Builder, chosen: Chosen) -> Section:
-    values = findings.accept_values(chosen, make.words)
-    power = findings_proof.power_values(make.study)
+    study, words = make.study, make.words
+    values = findings.accept_values(chosen, words)
+    power = findings_proof.power_values(study)
     return make.section(
         "accept",
         "2",
-        make.text("sections.accept.lead", **values),
-        make.formula("accept"),
-        make.formula("residual"),
-        explorables_rule.rule(make.study, make.words, chosen),
+        make.text("sections.accept.brief"),
         make.picture("acceptance_rule", **values),
-        views_checks.position(make.words, chosen),
-        make.text("sections.accept.after"),
-        views_acceptance.acceptance(make.study, make.words),
-        *(make.text(f"sections.accept.{key}", **power) for key in findings_proof.power_keys(make.study)),
-        views_acceptance.acceptance_rows(make.study, make.words),
-        views_claims.readings(make.study, make.words, "2"),
+        make.fold(
+            "accept",
+            "how",
+            make.text("sections.accept.lead", **values),
+            make.formula("accept"),
+            make.formula("residual"),
+            views_claims.readings(study, words, "2"),
+        ),
+        make.trial(explorables_rule.rule(study, words, chosen)),
+        make.table("accept", views_checks.position(words, chosen)),
+        make.fold(
+            "accept",
+            "simulation",
+            make.text("sections.accept.after"),
+            views_acceptance.acceptance(study, words),
+            *(make.text(f"sections.accept.{key}", **power) for key in findings_proof.power_keys(study)),
+        ),
+        make.table("accept", views_acceptance.acceptance_rows(study, words)),
         make.questions("accept"),
     )
 
@@ -92,21 +102,27 @@ def mtp(make: Builder) -> Section:
     return make.section(
         "mtp",
         "4",
-        make.text("sections.mtp.lead"),
-        views_ledger.models(study, words),
-        explorables_mtp.module(study, words),
-        make.picture("learning_curves"),
-        make.text("sections.mtp.paired", **difference),
-        explorables_seeds.seeds(study, words),
+        make.text("sections.mtp.brief", **difference),
         make.picture("seeds"),
-        views_ledger.seeds(study, words),
-        make.text(f"sections.mtp.equivalence_{findings_rates.equivalence_key(study)}", **equivalence),
-        views_ledger.differences(study, words),
-        make.text("sections.mtp.versus"),
-        views_ledger.one_guess(study, words),
-        *sample_of(make),
-        explorables_mtp.sample(study, words),
-        views_claims.readings(study, words, "4"),
+        make.fold(
+            "mtp",
+            "how",
+            make.text("sections.mtp.lead"),
+            explorables_mtp.module(study, words),
+            views_claims.readings(study, words, "4"),
+        ),
+        make.fold("mtp", "training", make.picture("learning_curves"), views_ledger.models(study, words)),
+        make.fold(
+            "mtp",
+            "difference",
+            make.text("sections.mtp.paired", **difference),
+            make.text(f"sections.mtp.equivalence_{findings_rates.equivalence_key(study)}", **equivalence),
+            views_ledger.differences(study, words),
+            views_ledger.seeds(study, words),
+        ),
+        make.trial(explorables_seeds.seeds(study, words)),
+        make.table("mtp", views_ledger.one_guess(study, words)),
+        make.fold("mtp", "sample", *sample_of(make), explorables_mtp.sample(study, words)),
         make.questions("mtp", losses=findings.module_losses(study, words), **difference),
     )
 
@@ -116,16 +132,21 @@ def ledger(make: Builder) -> Section:
     return make.section(
         "ledger",
         "5",
-        make.text("sections.ledger.lead"),
-        views_ledger.ledger(study, words),
-        explorables_ledger.ledger(study, words),
-        make.text("sections.ledger.after"),
-        views_claims.readings(study, words, "5"),
+        make.text("sections.ledger.brief", most_tokens=findings.most_tokens(study, words)),
+        make.picture("wall_clock"),
+        make.fold(
+            "ledger",
+            "how",
+            make.text("sections.ledger.lead"),
+            make.text("sections.ledger.after"),
+            views_claims.readings(study, words, "5"),
+        ),
+        make.fold("ledger", "rows", views_ledger.ledger(study, words), explorables_ledger.ledger(study, words)),
         make.questions("ledger", most_tokens=findings.most_tokens(study, words)),
     )
 
 
-def all_sections(make: Builder, commit: str) -> tuple[Section, ...]:
+def all_sections(make: Builder) -> tuple[Section, ...]:
     audited = audit(make)
     return (
         verify(make),
@@ -137,7 +158,4 @@ def all_sections(make: Builder, commit: str) -> tuple[Section, ...]:
         *systems_and_trees(make),
         time(make),
         *([audited] if audited else []),
-        glossary.section(make),
-        intervals(make),
-        provenance(make, commit),
     )

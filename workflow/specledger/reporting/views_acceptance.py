@@ -75,5 +75,5 @@ def acceptance_rows(study: Study, words: Wording) -> View:
         words,
         "seed drafter context acceptance beta tv_output tv_expected tv_p_value chi2_p_value leak tv_bound tv_draft",
     )
-    options = {"source": "acceptance", "folded": True, "most": MOST_ROWS, "values": _resamples(study)}
+    options = {"source": "acceptance", "most": MOST_ROWS, "values": _resamples(study)}
     return view(words, "acceptance_rows", heads, rows, **options)

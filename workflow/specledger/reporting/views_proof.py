@@ -110,7 +110,7 @@ def sequences(study: Study, words: Wording) -> View:
         )
     heads = columns(words, "engine drafter gamma setting texts")
     heads += tuple(Column(label=words.name("test_column", test), numeric=True) for test in tests)
-    return view(words, "sequences", heads, rows, source="sequences", folded=True, most=MOST_ROWS)
+    return view(words, "sequences", heads, rows, source="sequences", most=MOST_ROWS)
 
 
 def outcome(words: Wording, row: Row) -> Cell:
