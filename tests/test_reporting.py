@@ -196,7 +196,7 @@ def test_a_fallback_corpus_is_loud_and_nothing_is_compared(study, tmp_path):
     assert 'class="banner alarm" id="banner-fallback"' in found
     assert "What was not reproduced" not in found and 'class="scoreboard"' not in found
     said = Reader(found).said
-    assert "The corpus could not be downloaded" in said and "No reading is judged" in said
+    assert "The corpus could not be downloaded" in said and "no verdicts on reported values" in said
     paper.render(made.results, made.figures, made.about, tmp_path / "report.pdf")
 
 

@@ -21,6 +21,7 @@ function signed(text) {
 function number(value, decimals = 3) {
   if (!known(value)) return MISSING;
   if (!Number.isFinite(value)) return value > 0 ? "∞" : `${MINUS}∞`;
+  if (Math.abs(value) >= (decimals ? 1e6 : 1e15)) return scientific(value, 3);
   let text = fixed(value, decimals);
   if (Math.abs(value) >= 10000) text = text.replace(/^(-?\d+)/, (whole) => whole.replace(/\B(?=(\d{3})+$)/g, ","));
   return signed(text);

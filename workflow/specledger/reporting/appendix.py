@@ -1,5 +1,6 @@
 """What follows the topics, each behind a fold: words, how to read the intervals, where the results come from."""
 
+import json
 from collections.abc import Mapping
 
 from specledger.reporting import formats, glossary, views_intervals
@@ -30,14 +31,14 @@ def dotted(config: Mapping, prefix: str = "") -> list[str]:
 
 
 def plain_value(value: object) -> str:
-    """A setting as it would be typed; nothing is `–`."""
+    """A setting as it is typed in YAML; nothing is `–`."""
     if value is None:
         return formats.MISSING
-    if isinstance(value, bool):
-        return "true" if value else "false"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key}: {plain_value(inner)}" for key, inner in value.items()) + "}"
     if isinstance(value, list | tuple):
         return f"[{', '.join(plain_value(item) for item in value)}]"
-    return repr(value) if isinstance(value, str) else str(value)
+    return json.dumps(value, ensure_ascii=False)
 
 
 def provenance(make: Builder, commit: str) -> Fold:

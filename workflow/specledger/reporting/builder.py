@@ -65,7 +65,7 @@ class Builder:
         return Fold(id=f"try-{shown.name}", title=shown.title, note=self.words.say("page.try"), blocks=(shown,))
 
     def _rows(self, count: int) -> str:
-        return self.words.say("page.rows" if count > 1 else "page.row", count=whole(count)) if count else ""
+        return self.words.say("page.rows", count=whole(count)) if count else ""
 
     def questions(self, topic: str, **values: object) -> Fold:
         """The topic's questions and answers behind one line."""

@@ -171,19 +171,16 @@ class Outcome:
 class Explorable:
     """Something to play with, as it stands before any touch.
 
-    `data` is what its template and its script show, numbers as they were measured; `words` what they say. On paper
-    controls, outcomes and `printed` stand, with a word that there is more on the page.
+    `data` is what its template and its script show, numbers as they were measured; `words` are their texts.
     """
 
     name: str
     title: str
-    lead: Paragraph = field(metadata={"paper": False})
-    paper: str
-    words: Mapping[str, str] = field(metadata={"paper": False})
-    data: Mapping[str, object] = field(metadata={"paper": False})
+    lead: Paragraph
+    words: Mapping[str, str]
+    data: Mapping[str, object]
     controls: tuple[Control, ...] = ()
     outcomes: tuple[Outcome, ...] = ()
-    printed: "View | None" = None
     kind: str = field(default="explorable", init=False)
 
 
@@ -192,16 +189,12 @@ Block = Text | Formula | Picture | View | Questions | Sample | Words | Facts | C
 
 @dataclass(frozen=True, kw_only=True)
 class Fold:
-    """What the page opens in place from one line: its title, a note on how much is behind it, and its blocks.
-
-    `page` is for what only the page has room for; paper leaves it out.
-    """
+    """What the page opens in place from one line: its title, a note on how much is behind it, and its blocks."""
 
     id: str
     title: str
     blocks: tuple[Block, ...]
     note: str = ""
-    page: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Figures of the ledger: tokens a round, speed-up, and where the time goes, one panel an engine."""
+"""Figures of the ledger: tokens per round, speed-up, and where the time goes, one panel per engine."""
 
 import math
 from collections.abc import Sequence
@@ -135,7 +135,7 @@ def _top(ledger: Table, columns: Sequence[str], end: str) -> float:
 
 
 def draw_tokens_per_round(ledger: Table, words: Wording) -> Figure:
-    """Measured tokens a round with intervals over eq. (1) at each row's own alpha."""
+    """Measured tokens per round with intervals over eq. (1) at each row's own alpha."""
     figure = _by_engine(ledger, "tokens_per_round", {words.say("plot.eq1"): ("eq1", "-")}, words)
     figure.axes[0].set_ylabel(words.say("plot.tokens"))
     figure.axes[0].set_ylim(1, _top(ledger, ("tokens_per_round", "eq1"), "tokens_per_round_hi"))

@@ -71,7 +71,7 @@ def _title(name: str, panels: int) -> str:
 
 
 def draw_acceptance_by_position(rates: Table, independence: Table, words: Wording) -> Figure:
-    """Pr(guess j passes | those before it did) by j, with the pooled α of the largest γ as a level line."""
+    """Pr(draft token j is accepted | those before it were) by j, with the pooled α of the largest γ as a level line."""
     engine = shown_engine(rates)
     found = _ordered(rates, engine)
     figure, axes = _panels(found, 3.9)

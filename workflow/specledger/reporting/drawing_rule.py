@@ -80,7 +80,7 @@ def _axis(axis: Axes, bars: Sequence[Bar], title: str) -> None:
 
 
 def draw_acceptance_rule(record: Mapping, words: Wording) -> Figure:
-    """p beside q, and the same position taken apart into accepted, redrawn and trimmed mass."""
+    """p beside q, and the same position taken apart into accepted, resampled and rejected mass."""
     chosen = choose(record)
     colour = drafter_colour(chosen.drafter)
     figure = Figure(figsize=(WIDTH, 3.8), layout="constrained")

@@ -117,7 +117,7 @@ def draw_waterfall(table: Table, words: Wording) -> Figure:
 
 
 def draw_peers(peers: Table, words: Wording) -> Figure:
-    """Tokens a second of ours and of other programs on the same weights, with intervals."""
+    """Tokens per second of ours and of other programs on the same weights, with intervals."""
     rows = sorted(peers.rows, key=lambda row: row["tokens_per_s"])
     figure = Figure(figsize=(WIDTH, 1.1 + 0.3 * len(rows)), layout="constrained")
     axis = figure.subplots()

@@ -1,4 +1,4 @@
-"""Figures of trees beside chains: tokens a round and v(N), speed-up, and how often siblings are accepted."""
+"""Figures of trees beside chains: tokens per round and v(N), speed-up, and how often siblings are accepted."""
 
 from collections.abc import Callable, Sequence
 
@@ -87,7 +87,7 @@ def _kinds(words: Wording) -> list[Line2D]:
 
 
 def draw_yield(ledger: Table, words: Wording) -> Figure:
-    """Tokens a round of chains and trees above the price of checking so many nodes, v(N)."""
+    """Tokens per round of chains and trees above the cost of verifying so many nodes, v(N)."""
 
     def panel(axis: Axes, drafter: str, chains: list[Row], trees: list[Row]) -> None:
         costs = {row["gamma"]: row["v"] for row in (*chains, *trees) if row["v"] is not None}

@@ -6,13 +6,13 @@ a script; the script shows the same state by the same numbers.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
 
 from specledger.reporting import formats
-from specledger.reporting.document import Column, Explorable, Outcome, View, cell
+from specledger.reporting.document import Explorable, Outcome
 from specledger.reporting.formats import known
 from specledger.reporting.inline import Span
 from specledger.reporting.wording import Wording
@@ -51,7 +51,6 @@ def block(
         name=name,
         title=words.say(f"{key}.title"),
         lead=words.spans(f"{key}.lead") if lead is None else lead,
-        paper=words.say("explorables.paper"),
         words=texts,
         data=data,
         outcomes=tuple(
@@ -59,13 +58,6 @@ def block(
         ),
         **fields,
     )
-
-
-def printed(heads: Sequence[str], rows: Iterable[Sequence[str]], *, wide: int | None = None) -> View:
-    """What paper shows of a state: a table of words; `wide` is the column that takes the room."""
-    columns = tuple(Column(label=label, wide=at == wide) for at, label in enumerate(heads))
-    cells = tuple(tuple(cell(text) for text in row) for row in rows)
-    return View(name="", title="", caption="", columns=columns, rows=cells, total=len(cells))
 
 
 def rounded(value: float | None, digits: int = 6) -> float | None:

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from specledger.reporting import explorables, views_ledger
-from specledger.reporting.document import Explorable, View
-from specledger.reporting.formats import SUPERSCRIPTS, interval, known, number, percent, times
+from specledger.reporting.document import Explorable
+from specledger.reporting.formats import interval, known, number, times
 from specledger.reporting.study import Study
 from specledger.reporting.tables import Row, Table
 from specledger.reporting.views_ledger import PARTS
@@ -45,30 +45,6 @@ def _row(row: Row, time: Mapping[tuple, Row], apart: Mapping[tuple, Row], lossy:
     return about | cells | {"gamma": row["gamma"], "parts": parts, "lossy": lossy, "apart": _apart(apart.get(key))}
 
 
-def _printed(row: Mapping, plain: Mapping | None, words: Mapping[str, str]) -> View | None:
-    """The steps from eq. (1) to the clock of one row; None of plain decoding, of which no theory speaks."""
-    if row["drafter"] == "none":
-        return None
-    values = {
-        "alpha": number(row["alpha"], 3), "gamma": row["gamma"], "positions": row["gamma"] + 1,
-        "power": str(row["gamma"] + 1).translate(SUPERSCRIPTS), "c": number(row["c"], 3), "v": number(row["v"], 2),
-        "overhead": number(row["overhead"], 2), "tokens": number(row["tokens_per_round"], 2),
-        "eq1": number(row["eq1"], 2), "wall": number(row["wall_s"], 3),
-        "plain_wall": number(plain["wall_s"] if plain else None, 3),
-    }  # fmt: skip
-    shown = {"eq1": number(row["eq1"], 2)} | {name: times(row[name]) for name in RATIOS}
-    names = [name for name in shown if known(row[name])]
-    rows = [(words[name], shown[name], words[f"{name}_how"].format(**values)) for name in names]
-    if apart := row["apart"]:
-        parts = {name: number(apart[name], 3) for name in ("plain", "verify", "propose", "overhead")}
-        how = words["apart_how"].format(tokens=number(apart["tokens"], 2), miss=percent(apart["miss"], 1), **parts)
-        rows.insert(-1, (words["apart"], times(apart["value"]), how))
-    said = [words["tree"]] if row["shape"] == "tree" else []
-    said += [words["lossy"].format(tv=row["lossy"])] if row["lossy"] else []
-    rows = [(text,) for text in said] + rows
-    return explorables.printed([words["step"], words["value"], words["how"]], rows, wide=2)
-
-
 def ledger(study: Study, words: Wording) -> Explorable:
     """Set to the best row, or to the first where there is none."""
     time = {_key(row): row for row in study.tables["time"].rows}
@@ -77,7 +53,7 @@ def ledger(study: Study, words: Wording) -> Explorable:
     best = study.summary["best"] or {}
     chosen = next((at for at, row in enumerate(rows) if all(row[key] == best.get(key) for key in WHICH)), 0)
     plain = [at for at, row in enumerate(rows) if row["drafter"] == "none"]
-    shown, texts = rows[chosen], words.raw("explorables.ledger")
+    shown = rows[chosen]
     return explorables.block(
         "ledger",
         words,
@@ -91,7 +67,6 @@ def ledger(study: Study, words: Wording) -> Explorable:
                 filter(None, (times(shown["speedup"]), interval(shown["speedup_lo"], shown["speedup_hi"], decimals=2)))
             ),
         },
-        printed=_printed(shown, next((rows[at] for at in plain if rows[at]["engine"] == shown["engine"]), None), texts),
     )
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 
 from specledger.reporting import explorables
-from specledger.reporting.document import Explorable, View
+from specledger.reporting.document import Explorable
 from specledger.reporting.findings import setting
-from specledger.reporting.formats import percent, small, symbol
+from specledger.reporting.formats import small, symbol
 from specledger.reporting.study import Study
 from specledger.reporting.wording import Wording
 
@@ -44,25 +44,12 @@ def _round(found: Mapping, symbols: list[str]) -> dict:
 
 
 def _verdict(shown: Mapping, number: int, words: Mapping[str, str]) -> str:
-    """What became of the guess that row `number` judges; after the last guess it gives the bonus token."""
+    """The fate of the draft token that row `number` verifies; after the last one it gives the bonus token."""
     if number > shown["accept_len"]:
         return words["lost"]
     if number == len(shown["guesses"]):
         return words["bonus"].format(symbol=shown["token"])
     return words["kept"] if number < shown["accept_len"] else words["redrawn"].format(symbol=shown["token"])
-
-
-def _printed(shown: Mapping, window: int | None, verdicts: list[str], words: Mapping[str, str]) -> View:
-    """The rows of p, from the last character of the text on: what each sees and says."""
-    length = len(shown["context"]) + shown["before"]
-    rows = []
-    for number, p in enumerate(shown["rows"]):
-        symbol = shown["guesses"][number - 1]["symbol"] if number else shown["context"][-1]
-        seen = min(length, window - number) if window else length
-        likely = ", ".join(f"{one['symbol']} {percent(one['p'])}" for one in p[:3])
-        sees = words["sees_short"].format(seen=seen, guesses=number)
-        rows.append((f"{symbol} ({words['guess' if number else 'text']})", sees, likely, verdicts[number]))
-    return explorables.printed([words["row"], words["sees"], words["says"], words["outcome"]], rows, wide=1)
 
 
 def chosen(rounds: list[dict]) -> int:
@@ -81,7 +68,7 @@ def mask(study: Study, words: Wording) -> Explorable | None:
     at = chosen(rounds)
     window, texts = setting(study.provenance["config"], "model.context"), words.raw("explorables.mask")
     shown, gamma = rounds[at], len(rounds[at]["guesses"])
-    # The row that decided: of the first rejected guess, or the last one, which gave the bonus token.
+    # The row that decided: of the first rejected draft token, or the last one, which gave the bonus token.
     row = min(shown["accept_len"], gamma) + len(shown["context"]) - 1
     verdicts = [_verdict(shown, number, texts) for number in range(gamma + 1)]
     return explorables.block(
@@ -95,5 +82,4 @@ def mask(study: Study, words: Wording) -> Explorable | None:
             "tokens": str(shown["accept_len"] + 1),
             "alone": small(shown["alone"], 6),
         },
-        printed=_printed(shown, window, verdicts, texts),
     )

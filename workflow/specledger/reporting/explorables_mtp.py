@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from specledger.foundation.errors import UserError
 from specledger.reporting import explorables
-from specledger.reporting.document import Explorable, View
+from specledger.reporting.document import Explorable
 from specledger.reporting.formats import number, percent, whole, written
 from specledger.reporting.study import Study
 from specledger.reporting.views_bounds import ends_of
@@ -40,7 +40,7 @@ def parts_of(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
 
 
 def _versus(study: Study) -> list[dict]:
-    """Both ways of guessing at γ = 1, by engine; an engine needs both."""
+    """Both drafters at γ = 1, by engine; an engine needs both."""
     rows = {(row["engine"], row["drafter"]): row for row in study.tables["ledger"].where(gamma=1)}
     found = []
     for engine in dict.fromkeys(engine for engine, _ in rows):
@@ -61,17 +61,6 @@ def _is_cut(versus: list[dict]) -> bool:
     return any(cells[-1] for one in versus for side in one["sides"].values() for cells in side.values())
 
 
-def _printed(counts: Mapping[str, int], words: Mapping[str, str]) -> View:
-    """The parts in the order in which they run: how large each is, and what it does."""
-
-    def row(part: str) -> tuple[str, str, str]:
-        size = words["shared" if part in SHARED else "parameters"].format(count=whole(counts[part]))
-        return words[part], size, words[f"{part}_note"]
-
-    parts = ("trunk", "embedding", *MODULE, "head")
-    return explorables.printed([words["part"], words["size"], words["about"]], map(row, parts), wide=2)
-
-
 def module(study: Study, words: Wording) -> Explorable:
     """The projection stands open: it is what joins the two inputs."""
     counts = parts_of(study.played.shapes)
@@ -88,7 +77,6 @@ def module(study: Study, words: Wording) -> Explorable:
         | {"metrics": list(METRICS), "context": study.played.rounds.get("gamma")},
         names={"engine": engines, "drafter": SIDES},
         outcomes={"own": whole(own), "target": whole(shared), "share": percent(own / shared if shared else None, 1)},
-        printed=_printed(counts, words.raw("explorables.module")),
     )
 
 

@@ -65,7 +65,8 @@ def _speed(study: Study, words: Wording) -> Paragraph:
     spread = words.say("answer.no_interval")
     if known(lo) and known(hi):
         method = {"method": words.told(best["method"])} if best.get("method") else {}
-        spread = words.say("answer.interval_words", lo=times(lo), hi=times(hi), **method)
+        low, high = formats.between(lo, hi, times)
+        spread = words.say("answer.interval_words", lo=low, hi=high, **method)
     row = study.method(best["engine"], best["drafter"], best["gamma"])
     slower = "slower_lossy" if row and not row["lossless"] else "slower"
     key = slower if best["speedup"] < 1 else "single" if not known(lo) else "unsure" if lo <= 1 else "faster"

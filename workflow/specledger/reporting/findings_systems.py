@@ -8,7 +8,7 @@ from specledger.reporting.views_bounds import spread_of
 from specledger.reporting.wording import Wording
 
 VERDICTS = ("reached", "ruled out by v(N)", "not reached", "inconclusive")
-SECOND = 1  # the place of the second guess among the acceptances by position
+SECOND = 1  # the place of the second draft token among the acceptances by position
 
 
 def counts(study: Study) -> dict[str, str]:
@@ -35,7 +35,7 @@ def typical(study: Study, words: Wording) -> list[tuple[str, dict[str, str]]]:
 
 
 def positions(study: Study, words: Wording) -> dict[str, str]:
-    """Acceptance of the second guess: of heads that don't know the first one, and of drafters that do."""
+    """Acceptance of the second draft token: of heads that do not depend on the first one, and of drafters that do."""
     found = {}
     for row in study.tables["systems"].rows:
         rates = str(row["alpha_by_position"] or "").split()

@@ -1,4 +1,4 @@
-"""How many to guess: the formulas, what a round yields, why eq. (1) misses it, and the clock."""
+"""Draft tokens per round: the formulas, the tokens per round, and their difference from eq. (1)."""
 
 from specledger.reporting import explorables_speedup, findings, findings_rates, views_claims, views_ledger, views_rates
 from specledger.reporting.builder import Builder

@@ -99,6 +99,5 @@ def time(make: Builder) -> Section:
         _noise(make),
         _engines(make),
         _others(make),
-        make.fold("time", "goals", make.text("sections.time.goals"), views_time.goals(make.study, make.words)),
         make.questions("time"),
     )

@@ -1,4 +1,4 @@
-"""Tables of sections 3 to 5: tokens a round, costs, models, and the ledger itself."""
+"""Tables of sections 3 to 5: tokens per round, costs, models, and the ledger itself."""
 
 from dataclasses import replace
 
