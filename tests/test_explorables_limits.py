@@ -12,10 +12,10 @@ from specledger.foundation.errors import UserError
 from specledger.models.llama import Llama, LlamaConfig
 from specledger.models.storage import save_model
 from specledger.reporting import page
-from specledger.reporting.explorables_mtp import MODULE, SHARED, parts_of
-from specledger.reporting.explorables_rule import _checkpointer, _gathered, table_rows
 from specledger.reporting.figures import draw_all
+from specledger.reporting.mtp.explorable import MODULE, SHARED, parts_of
 from specledger.reporting.played import acceptance_of, read_rounds, tensor_shapes
+from specledger.reporting.rule.explorable import _checkpointer, _gathered, table_rows
 from specledger.theory.speculation import measured_cost_speedup
 from synthetic import write_synthetic_study
 from synthetic_files import write_csv

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 import yaml
-from specledger.reporting.findings_time import LEAST_SHARE, shown_share
+from specledger.reporting.time.facts import LEAST_SHARE, shown_share
 from specledger.reporting.views_bounds import OF_UNIT
 from test_reporting import ROOT, Made, make
 from test_reporting_proof import changed, said

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 from specledger.audit.verdicts import COLUMNS
+from specledger.reporting.audit.section import audit
 from specledger.reporting.builder import Builder
 from specledger.reporting.inline import plain
-from specledger.reporting.section_audit import audit
 from specledger.reporting.wording import read_wording
 
 ROWS = [

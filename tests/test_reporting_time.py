@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 from specledger.foundation.errors import UserError
-from specledger.reporting import findings_time, report
+from specledger.reporting import report
 from specledger.reporting.figures import draw_all
+from specledger.reporting.time import facts as time_facts
 from synthetic import write_synthetic_study
 from synthetic_files import write_csv
 
@@ -124,7 +125,7 @@ def test_the_waterfall_names_the_dearest_part(made, tmp_path):
     dearest = min(
         (row for row in rows if row["step"] not in ("forwards_saved", "pairs")), key=lambda row: row["factor"]
     )
-    values = findings_time.waterfall(study, report.read_wording("en", {}))
+    values = time_facts.waterfall(study, report.read_wording("en", {}))
     assert values["worst_factor"] == f"{dearest['factor']:.2f}" and f"a factor of {values['worst_factor']}" in said
 
 

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 
 from specledger.reporting import formats
 from specledger.reporting.document import Banner
-from specledger.reporting.drawing_rule import Chosen
-from specledger.reporting.findings_proof import summary_values
 from specledger.reporting.formats import MISSING, known, number, times
 from specledger.reporting.labels import is_apart
+from specledger.reporting.proof.facts import summary_values
+from specledger.reporting.rule.figure import Chosen
 from specledger.reporting.study import Study, has_trees
 from specledger.reporting.wording import Wording, shape_of
 

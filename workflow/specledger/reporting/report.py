@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from specledger.reporting import findings, findings_answer, formats, glossary, takeaway, views_claims
+from specledger.reporting import findings, formats, glossary, takeaway, views_claims
 from specledger.reporting import study as studies
+from specledger.reporting.answer import facts as answer_facts
 from specledger.reporting.appendix import appendix
 from specledger.reporting.builder import Builder
 from specledger.reporting.document import Document, Fact, Reference
@@ -82,8 +83,8 @@ def build(results: Path, figures: Path, provenance: Mapping) -> tuple[Document, 
         subtitle=words.say("page.subtitle"),
         facts=first_facts(study, words),
         banners=findings.banners(study, words),
-        answer=findings_answer.answer(study, words),
-        answer_notes=findings_answer.notes(study, words),
+        answer=answer_facts.answer(study, words),
+        answer_notes=answer_facts.notes(study, words),
         words_hint=words.spans("answer.words_hint"),
         claims_lead=words.spans("answer.claims_lead" if claims else "answer.claims_none"),
         claims=claims,

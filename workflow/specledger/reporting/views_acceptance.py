@@ -2,8 +2,8 @@
 
 from specledger.reporting import formats
 from specledger.reporting.document import Cell, View, cell
-from specledger.reporting.findings_proof import beta_inside
 from specledger.reporting.formats import known
+from specledger.reporting.proof.facts import beta_inside
 from specledger.reporting.study import Study
 from specledger.reporting.tables import Row
 from specledger.reporting.views import columns, count, grouped, largest, least, mean, named, num, plainly, view

@@ -2,7 +2,7 @@
 
 from specledger.reporting import formats
 from specledger.reporting.document import Column, View, cell
-from specledger.reporting.drawing_rule import Bar, Chosen
+from specledger.reporting.rule.figure import Bar, Chosen
 from specledger.reporting.study import Study
 from specledger.reporting.tables import Row
 from specledger.reporting.views import (

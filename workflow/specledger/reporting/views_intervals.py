@@ -2,8 +2,8 @@
 
 from specledger.reporting import formats
 from specledger.reporting.document import View, cell
-from specledger.reporting.drawing_proof import BAND
 from specledger.reporting.formats import known
+from specledger.reporting.proof.figure import BAND
 from specledger.reporting.study import Study
 from specledger.reporting.views import columns, largest, view
 from specledger.reporting.wording import Wording

@@ -2,8 +2,8 @@
 
 from specledger.reporting import formats
 from specledger.reporting.document import Cell, Column, View, cell
-from specledger.reporting.findings_proof import CORRECT, LEVEL, ROUNDING, caught_by, test_names
 from specledger.reporting.formats import known
+from specledger.reporting.proof.facts import CORRECT, LEVEL, ROUNDING, caught_by, test_names
 from specledger.reporting.study import Study
 from specledger.reporting.tables import Row
 from specledger.reporting.views import columns, count, grouped, largest, named, num, plainly, view, yes_no

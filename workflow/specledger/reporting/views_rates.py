@@ -2,8 +2,8 @@
 
 from specledger.reporting import formats
 from specledger.reporting.document import View
-from specledger.reporting.findings_rates import shown_engine, signed
 from specledger.reporting.formats import known, number
+from specledger.reporting.gamma.facts import shown_engine, signed
 from specledger.reporting.labels import main_rows
 from specledger.reporting.study import Study
 from specledger.reporting.tables import Row, Table

@@ -5,11 +5,11 @@ from statistics import median
 
 from specledger.reporting import formats
 from specledger.reporting.document import Cell, Column, View, cell
-from specledger.reporting.drawing_time import peer_name
 from specledger.reporting.formats import known, number, times
 from specledger.reporting.labels import PARTS, main_rows
 from specledger.reporting.study import Study
 from specledger.reporting.tables import Row, Table
+from specledger.reporting.time.figure import peer_name
 from specledger.reporting.views import count, named, num, plainly, view, with_interval, yes_no
 from specledger.reporting.views_claims import measured, phrase, reason_of
 from specledger.reporting.wording import Wording

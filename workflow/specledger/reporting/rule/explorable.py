@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from specledger.reporting import explorables
 from specledger.reporting.document import Explorable
-from specledger.reporting.drawing_rule import Chosen
 from specledger.reporting.formats import number, small, symbol, visible
+from specledger.reporting.rule.figure import Chosen
 from specledger.reporting.study import Study
 from specledger.reporting.wording import Wording
 

@@ -10,8 +10,8 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
 from specledger.reporting import formats
-from specledger.reporting.drawing_ledger import DASH, WIDTH
 from specledger.reporting.labels import main_rows, place_of
+from specledger.reporting.ledger.figure import DASH, WIDTH
 from specledger.reporting.style import GAIN, GRID, INK, LOSS, MARKER, drafter_colour
 from specledger.reporting.tables import Row, Table
 from specledger.reporting.wording import Wording

@@ -2,8 +2,8 @@
 
 from specledger.foundation.drafters import DEPTHS, base_of
 from specledger.reporting import formats
-from specledger.reporting.findings_proof import LEVEL
 from specledger.reporting.formats import known, number
+from specledger.reporting.proof.facts import LEVEL
 from specledger.reporting.study import Study
 from specledger.reporting.tables import Row, Table
 from specledger.reporting.wording import Wording

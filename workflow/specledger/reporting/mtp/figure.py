@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from specledger.reporting.drawing_ledger import DASH, WIDTH
+from specledger.reporting.ledger.figure import DASH, WIDTH
 from specledger.reporting.style import GRID, INK, MODEL
 from specledger.reporting.tables import Row, Table
 from specledger.reporting.wording import Wording

@@ -8,9 +8,9 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
 from specledger.foundation.drafters import HEADS, TREE, base_of, branched, fastest
-from specledger.reporting.drawing_ledger import DASH, draw_intervals, grid
-from specledger.reporting.drawing_rates import empty
+from specledger.reporting.gamma.figure import empty
 from specledger.reporting.labels import place_of
+from specledger.reporting.ledger.figure import DASH, draw_intervals, grid
 from specledger.reporting.style import GRID, INK, MARKER, drafter_colour
 from specledger.reporting.tables import Row, Table
 from specledger.reporting.wording import Wording

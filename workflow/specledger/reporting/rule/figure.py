@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from specledger.reporting.drawing_ledger import WIDTH
 from specledger.reporting.formats import symbol
+from specledger.reporting.ledger.figure import WIDTH
 from specledger.reporting.style import INK, drafter_colour, drawable
 from specledger.reporting.wording import Wording
 

@@ -2,8 +2,8 @@
 
 from specledger.reporting import explorables
 from specledger.reporting.document import Explorable
-from specledger.reporting.findings_proof import CORRECT, caught_by, family_p, pooled_contexts
 from specledger.reporting.formats import known, p_value, scientific
+from specledger.reporting.proof.facts import CORRECT, caught_by, family_p, pooled_contexts
 from specledger.reporting.study import Study
 from specledger.reporting.views_proof import TESTS, least_p
 from specledger.reporting.wording import Wording

@@ -7,7 +7,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from scipy import stats
 
-from specledger.reporting.drawing_ledger import ACROSS, DASH, grid
+from specledger.reporting.ledger.figure import ACROSS, DASH, grid
 from specledger.reporting.style import GRID, INK, drafter_colour
 from specledger.reporting.tables import Row, Table
 from specledger.reporting.wording import Wording

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from specledger.reporting import formats
 from specledger.reporting.document import Paragraph
 from specledger.reporting.findings import method_names
-from specledger.reporting.findings_proof import kept
 from specledger.reporting.formats import known, number, times
 from specledger.reporting.inline import Span
+from specledger.reporting.proof.facts import kept
 from specledger.reporting.study import Study
 from specledger.reporting.tables import Row
 from specledger.reporting.wording import Wording

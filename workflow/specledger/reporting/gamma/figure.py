@@ -9,10 +9,10 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter
 
-from specledger.reporting.drawing_ledger import DASH, WIDTH
-from specledger.reporting.findings_rates import STEPS, shown_engine
 from specledger.reporting.formats import MINUS
+from specledger.reporting.gamma.facts import STEPS, shown_engine
 from specledger.reporting.labels import main_rows, place_of
+from specledger.reporting.ledger.figure import DASH, WIDTH
 from specledger.reporting.style import GRID, INK, MARKER, STEP, drafter_colour
 from specledger.reporting.tables import Row, Table
 from specledger.reporting.views_bounds import ends_of
