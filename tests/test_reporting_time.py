@@ -106,7 +106,6 @@ def test_compiling_shows_what_each_seed_took(made, tmp_path):
         (lambda s: s.update(agreement_margin=0.02), "An engine writes other text than the one it is compared with"),
         (lambda s: s.update(agreement_margins_unknown=1), "Margins unknown: 1."),
         (lambda s: None, "on the recompute engine for all drafters, they are counted in separate texts"),
-        (lambda s: None, "goals were set before the study was measured"),
     ],
 )
 def test_sentences_follow_the_numbers(made, tmp_path, change, words):

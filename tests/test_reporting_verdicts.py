@@ -126,7 +126,7 @@ def test_a_broken_rule_that_passes_weakens_all_the_rest(made, tmp_path):
     changed(copy, tmp_path, "summary", lambda found: found.update(controls_caught_of_expected=12))
     found = said(copy, tmp_path)
     assert "But the tests are weaker than they claim" in found and "they caught only 12" in found
-    assert "✗ missed" in found and f"Missed by every test that should catch it, 1 of 13: {rule}" in found
+    assert "✗ undetected" in found and f"Missed by every test that should catch it, 1 of 13: {rule}" in found
     assert "that should be caught were caught" not in found
 
 

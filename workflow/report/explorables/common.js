@@ -92,29 +92,19 @@ addEventListener("hashchange", () => {
   for (const [name, found] of states()) restorers.get(name)?.(found.split(",").map(decodeURIComponent));
 });
 
-// Data as they were before the page named each column of a list only once.
-function unfolded(value) {
-  if (Array.isArray(value)) return value.map(unfolded);
-  if (value === null || typeof value !== "object") return value;
-  if (Array.isArray(value.columns) && Array.isArray(value.cells)) {
-    return value.cells.map((row) => Object.fromEntries(value.columns.map((name, at) => [name, unfolded(row[at])])));
-  }
-  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, unfolded(inner)]));
-}
-
 // The explorable of a name: its form, and what the page carries for it. undefined where the page has none.
 function open(name) {
   const form = document.getElementById(`explore-${name}`);
   if (!form) return undefined;
   form.addEventListener("submit", (event) => event.preventDefault());
   const { words, data } = JSON.parse(document.getElementById(`data-${name}`).textContent);
-  return { form, words, data: unfolded(data) };
+  return { form, words, data };
 }
 
 // A choice that the URL or a control names, if it is one of `allowed`; else the one that stands.
 const among = (wanted, allowed, standing) => (allowed.map(String).includes(String(wanted)) ? wanted : standing);
 
 globalThis.specledger = {
-  known, fixed, number, scientific, small, whole, times, percent, milliseconds, interval, raised, say, element, state, open, among, unfolded,
+  known, fixed, number, scientific, small, whole, times, percent, milliseconds, interval, raised, say, element, state, open, among,
 };
 document.documentElement.classList.add("scripted");

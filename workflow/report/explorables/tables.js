@@ -100,18 +100,7 @@ function offerBeside() {
   }
 }
 
-// A large table lies in the page as gzip; where it can be unpacked, its link becomes one of the table itself.
-async function unpack(link) {
-  const bytes = Uint8Array.from(atob(link.href.slice(link.href.indexOf(",") + 1)), (one) => one.charCodeAt(0));
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  link.href = `data:text/csv;charset=utf-8,${encodeURIComponent(await new Response(stream).text())}`;
-  link.download = link.textContent = link.download.replace(/\.gz$/, "");
-  delete link.dataset.packed;
-}
-
-const packed = "DecompressionStream" in globalThis ? [...document.querySelectorAll("a[data-packed]")] : [];
 offerBeside();
-globalThis.specledger.unpacked = Promise.allSettled(packed.map(unpack)).then(offerBeside);
 
 // A link into what is folded opens it: all folds around the place, the place itself if it is one, and a lone table.
 function reveal(place) {

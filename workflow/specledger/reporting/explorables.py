@@ -65,20 +65,8 @@ def rounded(value: float | None, digits: int = 6) -> float | None:
     return float(f"{value:.{digits}g}") if known(value) else None
 
 
-def folded(value: object) -> object:
-    """The value with its lists of like rows as {columns, cells}, which names each column once; scripts unfold it."""
-    if isinstance(value, Mapping):
-        return {key: folded(inner) for key, inner in value.items()}
-    if not isinstance(value, list | tuple):
-        return value
-    if len(value) > 2 and all(isinstance(row, Mapping) and row.keys() == value[0].keys() for row in value):
-        columns = sorted(value[0])
-        return {"columns": columns, "cells": [[folded(row[name]) for name in columns] for row in value]}
-    return [folded(inner) for inner in value]
-
-
-def packed(shown: Explorable) -> Markup:
+def carried(shown: Explorable) -> Markup:
     """Words and data as JSON that may stand inside a <script>; the same bytes for the same content."""
-    content = {"words": dict(shown.words), "data": folded(shown.data)}
+    content = {"words": dict(shown.words), "data": shown.data}
     options = {"sort_keys": True, "allow_nan": False, "ensure_ascii": False, "separators": (",", ":")}
     return htmlsafe_json_dumps(content, dumps=json.dumps, **options)
