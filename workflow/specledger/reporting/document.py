@@ -293,7 +293,6 @@ class Document:
     banners: tuple[Banner, ...]
     answer: tuple[Paragraph, ...]
     answer_notes: tuple[Paragraph, ...]
-    words_hint: Paragraph
     claims_lead: Paragraph
     claims: Claims | None
     glossary: tuple[Word, ...]
