@@ -204,7 +204,7 @@ def test_the_mask_counts_what_the_window_still_holds(visit, study):
     for guesses in (0, 1, len(found["proposals"])):
         press(tab, f"#mask-row-{guesses + 5}", " ")
         said = tab.locator("#explore-mask .here").inner_text()
-        assert f"sees {window - guesses} characters and {guesses} of" in said
+        assert f"characters {window - guesses}, draft tokens {guesses} of" in said
         assert (f"have left its window: {guesses}." in said) == (guesses > 0)
 
 
@@ -393,7 +393,7 @@ def test_the_text_forward_by_forward(visit, study):
         assert tab.locator("#explore-sample .text span:not(.later):not(.prompt)").count() == len(written)
         seen[forward] = tab.locator("#explore-sample .step").inner_text()
         press(tab, "#sample-forward", "ArrowRight")
-    assert len(set(seen.values())) == 8 and all(f"Forward {one}:" in text for one, text in seen.items())
+    assert len(set(seen.values())) == 8 and all(f"Forward pass {one}" in text for one, text in seen.items())
     press(tab, "#explore-sample button[value='-1']", "Enter")
     assert outcome(visit(tab.evaluate("location.hash")), "sample", "forwards") == "8"
 
