@@ -51,8 +51,8 @@ onstart:
 
 
 onsuccess:
-    if (REPORT / "index.html").exists():
-        say(f"the report lies in {REPORT / 'index.html'} and {REPORT / 'report.pdf'}")
+    if made := written_since(STARTED, REPORT / "index.html", REPORT / "report.pdf"):
+        say(f"the report is in {' and '.join(map(str, made))}")
 
 
 onerror:

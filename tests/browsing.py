@@ -21,8 +21,10 @@ class Visits:
     def __init__(self, browser):
         self.browser, self.contexts, self.faults = browser, [], []
 
-    def open(self, page: Path, hash_: str = "", **options):
+    def open(self, page: Path, hash_: str = "", *, folded: bool = False, **options):
+        """A tab on the page; what is folded is open, unless the test is of the folds."""
         context = self.browser.new_context(offline=True, **{"viewport": {"width": 1200, "height": 900}, **options})
+        context.set_default_timeout(15_000)
         self.contexts.append(context)
         tab = context.new_page()
 
@@ -33,6 +35,8 @@ class Visits:
         tab.on("pageerror", lambda error: self.faults.append(f"error: {error}"))
         tab.on("request", lambda request: self.faults.extend([request.url[:80]] * is_foreign(request)))
         tab.goto(page.as_uri() + hash_)
+        if not folded:
+            tab.evaluate("document.querySelectorAll('details.fold').forEach((one) => { one.open = true; })")
         return tab
 
     def close(self) -> None:

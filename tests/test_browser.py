@@ -4,7 +4,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from browsing import driver
+from browsing import Visits, driver
 from specledger.reporting import page, takeaway
 from specledger.reporting.figures import draw_all
 from synthetic import write_synthetic_study
@@ -28,25 +28,9 @@ def report(tmp_path_factory) -> Path:
 @pytest.fixture
 def visit(browser, report):
     """Open the page in a fresh offline context; anything but silence afterwards fails the test."""
-    contexts, faults = [], []
-
-    def opening(**options):
-        context = browser.new_context(offline=True, **{"viewport": {"width": 1200, "height": 900}, **options})
-        contexts.append(context)
-        tab = context.new_page()
-        tab.on("console", lambda message: faults.append(f"console: {message.text}"))
-        tab.on("pageerror", lambda error: faults.append(f"error: {error}"))
-        tab.on("request", lambda request: faults.extend([request.url[:80]] * is_foreign(request)))
-        tab.goto(report.as_uri())
-        return tab
-
-    def is_foreign(request) -> bool:
-        return request.url.split("#")[0] != report.as_uri() and not request.url.startswith("data:")
-
-    yield opening
-    for context in contexts:
-        context.close()
-    assert faults == []
+    visits = Visits(browser)
+    yield lambda hash_="", **options: visits.open(report, hash_, **options)
+    visits.close()
 
 
 def column(tab, view: str, index: int) -> list[str | None]:
@@ -75,9 +59,10 @@ def test_axe_finds_nothing(visit, scheme):
     assert [reason for reason in rest if "only non-text characters" not in reason[1]] == []
 
 
+@pytest.mark.parametrize("folded", [True, False])
 @pytest.mark.parametrize("width", WIDTHS)
-def test_nothing_sticks_out(visit, width):
-    tab = visit(viewport={"width": width, "height": 900})
+def test_nothing_sticks_out(visit, width, folded):
+    tab = visit(viewport={"width": width, "height": 900}, folded=folded)
     assert tab.evaluate("document.documentElement.scrollWidth") <= width
 
 
@@ -120,8 +105,33 @@ def test_it_is_complete_without_javascript(visit):
     assert tab.get_by_text("forgetting its tail").is_visible()
 
 
+def test_the_page_is_read_in_eight_screens(visit):
+    tab = visit(viewport={"width": 1300, "height": 1000}, folded=True)
+    assert tab.evaluate("document.documentElement.scrollHeight") <= 8000
+    assert tab.locator("#answer li").last.is_visible()
+    assert tab.locator("#answer li").last.bounding_box()["y"] < 1000, "the answer is the first screen"
+    assert tab.locator("details.fold[open]").count() == 0
+    for topic in tab.locator("section.topic").all():
+        assert topic.locator("> .picture").count() <= 1
+        assert topic.locator("table:visible").count() == 0
+
+
+@pytest.mark.parametrize("place", ["ledger-ledger", "figure-gap", "word-holm", "csv-seeds", "explore-mask"])
+def test_a_link_opens_what_it_leads_to(visit, place):
+    tab = visit(folded=True)
+    assert not tab.locator(f"#{place}").is_visible()
+    tab.evaluate("place => { location.hash = place; }", place)
+    tab.locator(f"#{place}").wait_for()
+    assert tab.locator("details.fold[open]").count() == 1
+    assert visit(f"#{place}", folded=True).locator(f"#{place}").is_visible()
+
+
+def test_an_address_of_a_state_opens_its_explorable(visit):
+    assert visit("#speedup=0.5,0.25,3,0", folded=True).locator("#explore-speedup").is_visible()
+
+
 def test_paper_shows_what_is_folded(visit):
-    tab = visit()
+    tab = visit(folded=True)
     tab.emulate_media(media="print")
     tab.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert tab.locator("details:not([open])").count() == 0

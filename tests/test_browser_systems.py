@@ -1,13 +1,11 @@
 """The page of a study with heads and trees in a real browser, in Chinese: as clean and as narrow as any other."""
 
-import gzip
 import json
-import re
 from pathlib import Path
 
 import pytest
 import test_browser
-from browsing import Visits, driver
+from browsing import driver
 from specledger.reporting import page
 from specledger.reporting.figures import draw_all
 from synthetic import write_synthetic_study
@@ -55,33 +53,3 @@ def test_bands_of_the_systems_stay_heads_on_a_phone(visit):
     row = tab.locator("#systems-systems tbody").first.locator("tr").nth(1)
     labels = row.evaluate("row => [...row.cells].map(cell => getComputedStyle(cell, '::before').content)")
     assert all(label.endswith('："') for label in labels[1:]), labels
-
-
-@pytest.fixture(scope="module")
-def tight(report) -> Path:
-    """The same page with less room than its tables take as plain text: the largest are gzip on any machine.
-
-    How much room the figures leave depends on the fonts that are installed.
-    """
-    folder, page_file = report.parent, report.with_name("tight.html")
-    about = json.loads((folder / "about.json").read_text(encoding="utf-8"))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(page, "MOST_BYTES", report.stat().st_size - 50_000)
-        page.render(folder, folder / "figures", about, page_file)
-    return page_file
-
-
-@pytest.mark.parametrize("script", [False, True], ids=["without a script", "with one"])
-def test_a_large_table_is_a_download_as_gzip_or_as_itself(browser, tight, script):
-    name = re.findall(r'<a download="(\w+)\.csv\.gz"', tight.read_text(encoding="utf-8"))[0]
-    visits = Visits(browser)
-    tab = visits.open(tight, java_script_enabled=script)
-    if script:
-        tab.evaluate("globalThis.specledger.unpacked")
-    with tab.expect_download() as waiting:
-        tab.locator(f"#csv-{name} a").click()
-    assert waiting.value.suggested_filename == (f"{name}.csv" if script else f"{name}.csv.gz")
-    content = Path(waiting.value.path()).read_bytes()
-    wanted = (tight.parent / "tables" / f"{name}.csv").read_bytes()
-    assert (content if script else gzip.decompress(content)) == wanted
-    visits.close()

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from browsing import Visits, driver
 from scipy import stats
-from specledger.reporting import explorables, formats, page
+from specledger.reporting import formats, page
 from specledger.reporting.figures import draw_all
 from specledger.sampling.distributions import draw
 from specledger.sampling.verify import acceptance_probability, verify
@@ -52,22 +52,11 @@ def scripts(browser, study):
     visits.close()
 
 
-def unfolded(value):
-    """What explorables.folded was given."""
-    if isinstance(value, list):
-        return [unfolded(inner) for inner in value]
-    if not isinstance(value, dict):
-        return value
-    if {"columns", "cells"} == value.keys():
-        return [dict(zip(value["columns"], unfolded(row), strict=True)) for row in value["cells"]]
-    return {key: unfolded(inner) for key, inner in value.items()}
-
-
 def carried(study: Path, name: str) -> dict:
     """Words and data that the page carries for an explorable."""
     text = (study / "index.html").read_text(encoding="utf-8")
     start = text.index(">", text.index(f'id="data-{name}"')) + 1
-    return unfolded(json.loads(text[start : text.index("</script>", start)]))
+    return json.loads(text[start : text.index("</script>", start)])
 
 
 def outcome(tab, explorable: str, name: str) -> str:
@@ -99,14 +88,6 @@ def test_formulas_are_those_of_theory(scripts):
     for alpha, c in itertools.product((0.0, 0.5, 0.8, 0.95, 1.0), (0.0, 0.05, 0.3, 1.0)):
         gammas = list(range(1, 13))
         assert scripts("theory.bestGamma", alpha, c, gammas) == speculation.best_gamma(alpha, c, gammas)
-
-
-def test_data_travel_folded_and_arrive_whole(scripts):
-    rows = [{"b": [1, {"x": None}], "a": "…"}, {"a": "", "b": []}, {"a": "3", "b": [[], {}]}]
-    for value in (rows, rows[:2], {"rows": rows, "n": 1}, [rows, 2, None], [], {}, [{"a": 1}, {"b": 2}, {"a": 3}]):
-        travelling = json.loads(json.dumps(explorables.folded(value)))
-        assert scripts("unfolded", travelling) == unfolded(travelling) == value
-    assert explorables.folded(rows)["columns"] == ["a", "b"]
 
 
 NUMBERS = (0.0, -0.0001, 0.125, 1.625, 2.675, 0.5, 1.5, 2.5, -1.5, 1234.5, 12345.678, -1115394.0, 1e-7, -2.4e-6, None)
@@ -223,7 +204,7 @@ def test_the_mask_counts_what_the_window_still_holds(visit, study):
     for guesses in (0, 1, len(found["proposals"])):
         press(tab, f"#mask-row-{guesses + 5}", " ")
         said = tab.locator("#explore-mask .here").inner_text()
-        assert f"sees {window - guesses} characters and {guesses} of" in said
+        assert f"characters {window - guesses}, draft tokens {guesses} of" in said
         assert (f"have left its window: {guesses}." in said) == (guesses > 0)
 
 
@@ -412,7 +393,7 @@ def test_the_text_forward_by_forward(visit, study):
         assert tab.locator("#explore-sample .text span:not(.later):not(.prompt)").count() == len(written)
         seen[forward] = tab.locator("#explore-sample .step").inner_text()
         press(tab, "#sample-forward", "ArrowRight")
-    assert len(set(seen.values())) == 8 and all(f"Forward {one}:" in text for one, text in seen.items())
+    assert len(set(seen.values())) == 8 and all(f"Forward pass {one}" in text for one, text in seen.items())
     press(tab, "#explore-sample button[value='-1']", "Enter")
     assert outcome(visit(tab.evaluate("location.hash")), "sample", "forwards") == "8"
 

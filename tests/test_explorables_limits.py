@@ -12,10 +12,10 @@ from specledger.foundation.errors import UserError
 from specledger.models.llama import Llama, LlamaConfig
 from specledger.models.storage import save_model
 from specledger.reporting import page
-from specledger.reporting.explorables_mtp import MODULE, SHARED, parts_of
-from specledger.reporting.explorables_rule import _checkpointer, _gathered, table_rows
 from specledger.reporting.figures import draw_all
+from specledger.reporting.mtp.explorable import MODULE, SHARED, parts_of
 from specledger.reporting.played import acceptance_of, read_rounds, tensor_shapes
+from specledger.reporting.rule.explorable import _checkpointer, _gathered, table_rows
 from specledger.theory.speculation import measured_cost_speedup
 from synthetic import write_synthetic_study
 from synthetic_files import write_csv
@@ -184,7 +184,7 @@ def test_hostile_symbols_stay_text(browser, tmp_path):
 def test_few_and_many_seeds(browser, tmp_path, seeds):
     about = write_synthetic_study(tmp_path, seeds)
     opened = rendered(tmp_path, about)
-    assert opened.stat().st_size < 1_500_000
+    assert opened.stat().st_size < 3_000_000
     visits = Visits(browser)
     tab = visits.open(opened)
     assert tab.locator("#explore-seeds .model-draft circle").count() == len(seeds)

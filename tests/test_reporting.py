@@ -131,8 +131,10 @@ def test_no_missing_value_is_printed_as_a_word_of_a_programming_language(text):
 
 def test_every_section_is_there_with_its_questions_and_references(text):
     said = Reader(text).said
-    for name in ("verify", "accept", "gamma", "mtp", "ledger", "time", "intervals", "provenance", "downloads"):
+    for name in ("verify", "accept", "gamma", "mtp", "ledger", "time"):
         assert f'<section id="{name}"' in text, name
+    for name in ("glossary", "intervals", "provenance", "downloads", "cite", "references"):
+        assert f'<details class="fold" id="{name}"' in text, name
     for number in ("2211.17192", "2302.01318", "2412.19437", "2404.19737", "2401.10774", "2401.15077"):
         assert f"arxiv.org/abs/{number}" in text, number
     for word in ("Medusa", "EAGLE", "Gloeckle", "window", "sliding", "greedy", "KV cache"):
@@ -163,7 +165,7 @@ def test_numbers_of_the_ledger_equal_the_table(study, text):
 def test_both_renderings_hold_the_same_cells(study, text, tmp_path):
     document, _ = report.build(study.results, study.figures, study.about)
     sheet = json.dumps(paper.sheet(document, None), ensure_ascii=False)
-    for row in cells(text, "gamma-tokens")[:10] + cells(text, "claims-claims_measurement"):
+    for row in cells(text, "gamma-tokens")[:8] + cells(text, "claims-claims_measurement"):
         for cell in row:
             assert json.dumps(cell.replace("&#39;", "'"), ensure_ascii=False) in sheet, cell
 
@@ -194,7 +196,7 @@ def test_a_fallback_corpus_is_loud_and_nothing_is_compared(study, tmp_path):
     assert 'class="banner alarm" id="banner-fallback"' in found
     assert "What was not reproduced" not in found and 'class="scoreboard"' not in found
     said = Reader(found).said
-    assert "The corpus could not be downloaded" in said and "No reading is judged" in said
+    assert "The corpus could not be downloaded" in said and "no verdicts on reported values" in said
     paper.render(made.results, made.figures, made.about, tmp_path / "report.pdf")
 
 
@@ -240,7 +242,7 @@ def test_empty_cells_are_dashes(study, tmp_path):
 def test_five_times_the_seeds_keep_the_page_small(tmp_path):
     made = make(tmp_path / "study", tuple(range(1, 41)))
     found = made.page(tmp_path)
-    assert len(found.encode("utf-8")) < 1_500_000
+    assert len(found.encode("utf-8")) < 3_000_000
     assert "acceptance.csv" in found
 
 

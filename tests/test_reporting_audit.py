@@ -5,9 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 from specledger.audit.verdicts import COLUMNS
+from specledger.reporting.audit.section import audit
 from specledger.reporting.builder import Builder
 from specledger.reporting.inline import plain
-from specledger.reporting.section_audit import audit
 from specledger.reporting.wording import read_wording
 
 ROWS = [
@@ -42,7 +42,7 @@ def test_a_study_without_an_audit_has_no_section(tmp_path):
 def test_a_row_shows_its_verdict_and_what_it_would_have_seen(tmp_path):
     made, said = section(tmp_path, ROWS)
     (table,) = [block for block in made.blocks if block.kind == "table"]
-    assert "Of 2 audited rows 1 are kept, 1 depart, 0 are undecided" in said and "All came out so" in said
+    assert "Verdicts of 2 audited rows: kept 1, departs 1, undecided 0" in said and "All came out so" in said
     cells = {row[2].text: row for row in table.rows}
     assert cells["draft"][0].text == "✓ kept" and cells["cut"][0].text == "✗ departs"
     assert cells["plain"][0].note == "control: plain, must be kept"

@@ -184,7 +184,7 @@ def test_the_page_in_chinese_is_chinese_and_its_english_figures_are_named(made, 
     page.render(made.results, made.figures, in_chinese(made), tmp_path / "index.html")
     text = (tmp_path / "index.html").read_text(encoding="utf-8")
     said = Reader(text).said
-    assert '<html lang="zh-CN">' in text and "推测解码，以实测定论" in said and "已发表的读数" in said
+    assert '<html lang="zh-CN">' in text and "推测解码，以实测定论" in said and "已报告的数值" in said
     assert "插图里的文字是英文" in said, "the fixture's figures were drawn in English"
     left = [word for word in ("reproduced", "whole interval", "Rule:", "Questions", "speed-up") if word in said]
     assert left == [], "English words are left"

@@ -163,10 +163,10 @@ def test_single_positions_show_their_monte_carlo_tests(made, text):
 def test_every_interval_names_method_level_and_n(made, text):
     shown = {row[0]: row[2:] for row in cells(text, "intervals-intervals")}
     texts = max(int(row["texts"]) for row in table(made, "independence"))
-    assert shown["Cluster t by text"] == ["95%", str(texts)]
-    assert shown["Student&#39;s t over seeds"] == ["95%", "3"]
-    assert shown["Wilson"] == ["95%", "200,000"]
-    assert shown["Paired t, the interval of two one-sided tests at .05"] == ["90%", "3"]
+    assert shown["Cluster t by text"] == ["95%", f"{texts} texts"]
+    assert shown["Student&#39;s t over seeds"] == ["95%", "3 seeds"]
+    assert shown["Wilson"] == ["95%", "200,000 draws"]
+    assert shown["Paired t, the interval of two one-sided tests at .05"] == ["90%", "3 pairs"]
     assert "Prediction, t over seeds" not in shown, "no claim of this study rests on one"
 
 
@@ -181,7 +181,7 @@ def test_one_seed_makes_no_test_of_equivalence(tmp_path):
     one = make(tmp_path / "study", (4,))
     text = one.page(tmp_path)
     found = Reader(text).said
-    assert "cannot be asked of 1 seed" in found and "It takes at least two seeds" in found
+    assert "cannot be tested with 1 seed" in found and "needs at least two seeds" in found
     levels = {row[0]: row[2] for row in cells(text, "intervals-intervals")}
     assert levels["Student&#39;s t over seeds"] == levels["Paired t over seeds"] == "–"
 

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 from specledger.foundation.errors import UserError
-from specledger.reporting import findings_time, report
+from specledger.reporting import report
 from specledger.reporting.figures import draw_all
+from specledger.reporting.time import facts as time_facts
 from synthetic import write_synthetic_study
 from synthetic_files import write_csv
 
@@ -50,7 +51,7 @@ def opened(folder: Path, about: dict) -> tuple:
 def test_tables_and_figures_stand_there(made, tmp_path):
     section, said, study = changed(made, tmp_path)
     names = [block.name for block in section.blocks if block.kind in ("table", "figure")]
-    wanted = "time_parts time theory cost_model waterfall waterfall best_gamma noise engines agreement goals"
+    wanted = "waterfall waterfall time_parts time theory cost_model best_gamma noise engines agreement"
     assert names == wanted.split()
     fit = study.summary["cost_model"]["all"]
     assert f"R² = {fit['r2']:.3f}" in said and f"{fit['within']} of {fit['n']} rows" in said
@@ -102,10 +103,9 @@ def test_compiling_shows_what_each_seed_took(made, tmp_path):
         ),
         (lambda s: s.update(agreement_identical=s["agreement_texts"]), "the same characters in all"),
         (lambda s: s.update(agreement_margin=3e-7), "1 part where two sums round differently"),
-        (lambda s: s.update(agreement_margin=0.02), "An engine writes other text than the one it is held against"),
+        (lambda s: s.update(agreement_margin=0.02), "An engine writes other text than the one it is compared with"),
         (lambda s: s.update(agreement_margins_unknown=1), "Margins unknown: 1."),
-        (lambda s: None, "on the recompute engine for all drafters, they are counted in texts of their own"),
-        (lambda s: None, "goals were set before the study was measured"),
+        (lambda s: None, "on the recompute engine for all drafters, they are counted in separate texts"),
     ],
 )
 def test_sentences_follow_the_numbers(made, tmp_path, change, words):
@@ -124,7 +124,7 @@ def test_the_waterfall_names_the_dearest_part(made, tmp_path):
     dearest = min(
         (row for row in rows if row["step"] not in ("forwards_saved", "pairs")), key=lambda row: row["factor"]
     )
-    values = findings_time.waterfall(study, report.read_wording("en", {}))
+    values = time_facts.waterfall(study, report.read_wording("en", {}))
     assert values["worst_factor"] == f"{dearest['factor']:.2f}" and f"a factor of {values['worst_factor']}" in said
 
 

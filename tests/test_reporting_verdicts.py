@@ -40,7 +40,7 @@ def fault_in(key: str, value: object) -> Callable[[dict], None]:
         ),
         (
             "summary", fault_in("sequences_rejected", 5), bool,
-            ["5 of 144 tests on texts of the complete decoder", "they are marked below"],
+            ["5 of 144 tests on texts of the complete decoder", "5 are rejected at the level .001 after Holm"],
         ),
     ],
     ids=["oracle", "positions", "contexts", "pooled", "sequences"],
@@ -77,10 +77,10 @@ def test_only_tests_that_were_made_are_counted(made, tmp_path):
 
 
 def test_triples_are_claimed_only_where_they_were_tested(made, tmp_path):
-    assert "opening pairs and triples are set" in said(made, tmp_path / "a")
+    assert "opening pairs and triples are compared" in said(made, tmp_path / "a")
     copy = made.copy(tmp_path / "study")
     write_csv(copy.results / "tables/sequences.csv", [r for r in table(copy, "sequences") if r["test"] != "3-gram"])
-    assert "opening pairs are set" in said(copy, tmp_path / "b")
+    assert "opening pairs are compared" in said(copy, tmp_path / "b")
 
 
 def test_few_texts_are_said(made, tmp_path):
@@ -101,14 +101,17 @@ def test_the_answer_when_all_is_well(made, tmp_path):
     summary = json.loads((made.results / "tables" / "summary.json").read_text(encoding="utf-8"))
     expected, unseen = summary["controls_expected"], len(summary["controls_unseen"])
     assert "The distribution was kept" in found
-    assert f"they caught {expected} of {expected} rules that were broken on purpose; {unseen} more" in found
+    assert (
+        f"they caught {expected} of {expected} rules that were broken on purpose; {unseen} more, named below, are"
+        in found
+    )
     assert f"All {expected} that should be caught were caught." in found
-    assert "every level lies inside" in found
+    assert "every level is inside" in found
 
 
 def test_greedy_texts_that_differ_are_said_beside_what_was_kept(made, tmp_path):
     copy = changed(made, tmp_path, "summary", lambda found: found.update(greedy_identical=found["greedy_total"] - 2))
-    assert "but 2 of 171 greedy texts part from plain greedy decoding" in said(copy, tmp_path)
+    assert "but 2 of 171 greedy texts differ from plain greedy decoding" in said(copy, tmp_path)
 
 
 def test_a_broken_rule_that_passes_weakens_all_the_rest(made, tmp_path):
@@ -123,7 +126,7 @@ def test_a_broken_rule_that_passes_weakens_all_the_rest(made, tmp_path):
     changed(copy, tmp_path, "summary", lambda found: found.update(controls_caught_of_expected=12))
     found = said(copy, tmp_path)
     assert "But the tests are weaker than they claim" in found and "they caught only 12" in found
-    assert "✗ missed" in found and f"1 of 13 were caught by no test that should see them: {rule}" in found
+    assert "✗ undetected" in found and f"Missed by every test that should catch it, 1 of 13: {rule}" in found
     assert "that should be caught were caught" not in found
 
 
@@ -133,7 +136,7 @@ def test_a_fault_that_was_not_counted_upon_may_be_caught(made, tmp_path):
 
     copy = changed(made, tmp_path, "controls", lambda row: row.update(caught="true", caught_by="1-gram"), where)
     found = said(copy, tmp_path)
-    assert "Caught although it was not counted upon" in found and "What this many draws cannot see" not in found
+    assert "Caught although this was not expected" in found and "Too small to detect with" not in found
 
 
 def test_the_right_rule_rejected_is_no_pass(made, tmp_path):
@@ -144,15 +147,18 @@ def test_the_right_rule_rejected_is_no_pass(made, tmp_path):
         return row["rule"] == "correct" and row["kind"] == "decoder"
 
     found = said(changed(made, tmp_path, "controls", rejected, decoder), tmp_path)
-    assert "But the tests also rejected the right rule" in found and "✗ rejected" in found
-    assert "(triples; least p = 2.0 × 10⁻⁴)" in found and "went through the same battery and passed" not in found
+    assert "But the tests also rejected the correct rule" in found and "✗ rejected" in found
+    assert "(triples; least p = 2.0 × 10⁻⁴)" in found and "met the same battery and passed" not in found
 
 
 def test_false_alarms_outside_their_interval(made, tmp_path):
     copy = changed(made, tmp_path, "false_alarms", fault_in("inside", "false"), lambda row: row["test"] == "1-gram")
     changed(copy, tmp_path, "summary", fault_in("false_alarms_inside", False))
     found = said(copy, tmp_path)
-    assert "It does not for single characters" in found and "sets them off at a rate that is not their level" in found
+    assert (
+        "It does not hold for single characters" in found
+        and "reject the correct rule at a rate that is not their level" in found
+    )
 
 
 def test_without_a_broken_rule_nothing_is_claimed(made, tmp_path):
@@ -181,7 +187,7 @@ def test_the_published_distance_is_judged_only_where_it_may_be(made, tmp_path):
     copy = changed(made, tmp_path, "contexts", fault_in("plausible_share", 0.0))
     assert "At none of our" in said(copy, tmp_path)
     other = make(tmp_path / "other", (1, 2), made.figures, tiny_shakespeare=False)
-    assert "published total variation" not in said(other, tmp_path)
+    assert "reported total variation" not in said(other, tmp_path)
 
 
 def test_acceptance_that_depends_on_the_position(made, tmp_path):
@@ -198,6 +204,6 @@ def test_leaks_that_no_draw_would_show(made, tmp_path):
         row.update(detectable_leak="", detectable_tv="")
 
     copy = changed(made, tmp_path / "a", "acceptance", blind, lambda row: row["seed"] == "1")
-    assert "at 12 of 36 positions q is so near p" in said(copy, tmp_path)
+    assert "At 12 of 36 positions q is so near p" in said(copy, tmp_path)
     copy = changed(made, tmp_path / "b", "acceptance", blind)
-    assert "Not much: at no position" in said(copy, tmp_path)
+    assert "At no position would even drawing" in said(copy, tmp_path)

@@ -316,7 +316,7 @@ ROWS = {
     "logic of sampling": (of_files(f"{PACKAGE}/sampling/verify.py"), {}),
     "logic of experiments/forward_costs.py": (of_files(f"{PACKAGE}/experiments/forward_costs.py"), {}),
     "logic of analysis": (of_files(f"{PACKAGE}/analysis/ledger.py"), {}),
-    "logic of reporting": (of_files(f"{PACKAGE}/reporting/drawing_ledger.py"), {}),
+    "logic of reporting": (of_files(f"{PACKAGE}/reporting/ledger/figure.py"), {}),
     "the weights of one draft model": (of_another_draft_model, {"only": 2}),
     "one result deleted": (of_a_deleted_result, {}),
     "what a reader is promised deleted": (of_promised_results, {"only": 2}),

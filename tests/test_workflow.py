@@ -80,7 +80,7 @@ def test_report_is_there(study):
 
 def test_the_user_is_told_where_and_how_long(study):
     said = study.done.stdout + study.done.stderr
-    assert "the report lies in report/tiny/index.html and report/tiny/report.pdf" in said
+    assert "the report is in report/tiny/index.html and report/tiny/report.pdf" in said
     assert "study 'tiny' with 2 seed(s) on the CPU: the trainings of an empty folder take about" in said
     assert "(2 trainings at once, one thread each, on cores of a 2020s server that do nothing else)" in said
 

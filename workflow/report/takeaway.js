@@ -67,8 +67,7 @@ for (const button of document.querySelectorAll("button[data-figure]")) {
   offer(button, `${button.dataset.figure}.svg`, "image/svg+xml", () => standalone(svg));
 }
 const whole = document.querySelector("button[data-whole]");
-const held = () => !document.querySelector("[data-packed]");
-if (whole) globalThis.specledger.unpacked.then(() => held() && offer(whole, "everything.csv", "text/csv", everything));
+if (whole) offer(whole, "everything.csv", "text/csv", everything);
 
 for (const button of document.querySelectorAll("button[data-copy]")) {
   button.hidden = false;

@@ -3,6 +3,7 @@ import contextlib
 import json
 import os
 import sys
+import time
 
 import yaml
 
@@ -15,7 +16,7 @@ from specledger.foundation.devices import resolve
 from specledger.foundation.ending import end_jobs_on_signals
 from specledger.foundation.errors import UserError
 from specledger.foundation.fingerprint import code_hash
-from specledger.foundation.records import hash_text
+from specledger.foundation.records import hash_text, written_since
 
 # Every stage calls `python`, the one that runs Snakemake, in an activated environment or not.
 os.environ.update(PATH=os.pathsep.join((os.path.dirname(sys.executable), *os.get_exec_path())))
@@ -138,6 +139,9 @@ def templates(*patterns):
 def results_folder(wildcards, input):
     """The folder of the study's results, which holds the corpus record two levels down."""
     return str(Path(input.record).parents[1])
+
+
+STARTED = time.time()
 
 
 def say(line):

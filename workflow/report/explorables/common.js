@@ -21,6 +21,7 @@ function signed(text) {
 function number(value, decimals = 3) {
   if (!known(value)) return MISSING;
   if (!Number.isFinite(value)) return value > 0 ? "∞" : `${MINUS}∞`;
+  if (Math.abs(value) >= (decimals ? 1e6 : 1e15)) return scientific(value, 3);
   let text = fixed(value, decimals);
   if (Math.abs(value) >= 10000) text = text.replace(/^(-?\d+)/, (whole) => whole.replace(/\B(?=(\d{3})+$)/g, ","));
   return signed(text);
@@ -76,7 +77,9 @@ const state = {
     const found = states().get(name);
     if (found === undefined) return;
     restore(found.split(",").map(decodeURIComponent));
-    if ([...states().keys()][0] === name) document.getElementById(`explore-${name}`)?.scrollIntoView({ block: "start" });
+    const form = document.getElementById(`explore-${name}`);
+    globalThis.specledger.reveal(form);
+    if ([...states().keys()][0] === name) form?.scrollIntoView({ block: "start" });
   },
   keep(name, values) {
     const all = states();
@@ -89,29 +92,19 @@ addEventListener("hashchange", () => {
   for (const [name, found] of states()) restorers.get(name)?.(found.split(",").map(decodeURIComponent));
 });
 
-// Data as they were before the page named each column of a list only once.
-function unfolded(value) {
-  if (Array.isArray(value)) return value.map(unfolded);
-  if (value === null || typeof value !== "object") return value;
-  if (Array.isArray(value.columns) && Array.isArray(value.cells)) {
-    return value.cells.map((row) => Object.fromEntries(value.columns.map((name, at) => [name, unfolded(row[at])])));
-  }
-  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, unfolded(inner)]));
-}
-
 // The explorable of a name: its form, and what the page carries for it. undefined where the page has none.
 function open(name) {
   const form = document.getElementById(`explore-${name}`);
   if (!form) return undefined;
   form.addEventListener("submit", (event) => event.preventDefault());
   const { words, data } = JSON.parse(document.getElementById(`data-${name}`).textContent);
-  return { form, words, data: unfolded(data) };
+  return { form, words, data };
 }
 
 // A choice that the URL or a control names, if it is one of `allowed`; else the one that stands.
 const among = (wanted, allowed, standing) => (allowed.map(String).includes(String(wanted)) ? wanted : standing);
 
 globalThis.specledger = {
-  known, fixed, number, scientific, small, whole, times, percent, milliseconds, interval, raised, say, element, state, open, among, unfolded,
+  known, fixed, number, scientific, small, whole, times, percent, milliseconds, interval, raised, say, element, state, open, among,
 };
 document.documentElement.classList.add("scripted");

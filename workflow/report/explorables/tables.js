@@ -100,18 +100,27 @@ function offerBeside() {
   }
 }
 
-// A large table lies in the page as gzip; where it can be unpacked, its link becomes one of the table itself.
-async function unpack(link) {
-  const bytes = Uint8Array.from(atob(link.href.slice(link.href.indexOf(",") + 1)), (one) => one.charCodeAt(0));
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  link.href = `data:text/csv;charset=utf-8,${encodeURIComponent(await new Response(stream).text())}`;
-  link.download = link.textContent = link.download.replace(/\.gz$/, "");
-  delete link.dataset.packed;
+offerBeside();
+
+// A link into what is folded opens it: all folds around the place, the place itself if it is one, and a lone table.
+function reveal(place) {
+  for (let one = place; one; one = one.parentElement) if (one.tagName === "DETAILS") one.open = true;
 }
 
-const packed = "DecompressionStream" in globalThis ? [...document.querySelectorAll("a[data-packed]")] : [];
-offerBeside();
-globalThis.specledger.unpacked = Promise.allSettled(packed.map(unpack)).then(offerBeside);
+function follow() {
+  const place = location.hash.includes("=") ? null : document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (!place) return;
+  reveal(place);
+  place.scrollIntoView();
+}
+
+globalThis.specledger.reveal = reveal;
+addEventListener("hashchange", follow);
+// A link to the place where the page already stands changes no address.
+document.addEventListener("click", (event) => {
+  if (event.target.closest?.("a[href^='#']")?.getAttribute("href") === location.hash) follow();
+});
+follow();
 
 // On paper all is open; of parts that share a name only one can be.
 addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((one) => {

@@ -87,6 +87,8 @@ class Progress:
 
     def advance(self, detail: str = "") -> None:
         self.done += 1
+        if self.done > self.total:  # more steps than were expected: never 23/22, nor time left below zero
+            self.expect(self.done)
         if self._bar is not None:
             self._bar.set_postfix_str(detail, refresh=False)
             self._bar.update()

@@ -1,16 +1,22 @@
-"""What follows the chapters: how to read the intervals, and where the results come from."""
+"""What follows the topics, each behind a fold: words, how to read the intervals, where the results come from."""
 
+import json
 from collections.abc import Mapping
 
-from specledger.reporting import formats, views_intervals
+from specledger.reporting import formats, glossary, views_intervals
 from specledger.reporting.builder import Builder
-from specledger.reporting.document import Code, Fact, Facts, Section
+from specledger.reporting.document import Code, Fact, Facts, Fold, Words
 
 
-def intervals(make: Builder) -> Section:
-    title = make.words.say("page.intervals")
+def intervals(make: Builder) -> Fold:
     blocks = (make.text("intervals.lead"), views_intervals.intervals(make.study, make.words))
-    return Section(id="intervals", number="", title=title, nav=title, blocks=blocks)
+    return Fold(id="intervals", title=make.words.say("page.intervals"), blocks=blocks)
+
+
+def words(make: Builder) -> Fold:
+    """Every term of the report; the page alone has room for it."""
+    blocks = (Words(items=glossary.entries(make.words)),)
+    return Fold(id="glossary", title=make.words.say("page.words"), blocks=blocks)
 
 
 def dotted(config: Mapping, prefix: str = "") -> list[str]:
@@ -25,17 +31,17 @@ def dotted(config: Mapping, prefix: str = "") -> list[str]:
 
 
 def plain_value(value: object) -> str:
-    """A setting as it would be typed; nothing is `–`."""
+    """A setting as it is typed in YAML; nothing is `–`."""
     if value is None:
         return formats.MISSING
-    if isinstance(value, bool):
-        return "true" if value else "false"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key}: {plain_value(inner)}" for key, inner in value.items()) + "}"
     if isinstance(value, list | tuple):
         return f"[{', '.join(plain_value(item) for item in value)}]"
-    return repr(value) if isinstance(value, str) else str(value)
+    return json.dumps(value, ensure_ascii=False)
 
 
-def provenance(make: Builder, commit: str) -> Section:
+def provenance(make: Builder, commit: str) -> Fold:
     about, words = make.study.provenance, make.words
     values = {
         "study": about["study"],
@@ -58,5 +64,8 @@ def provenance(make: Builder, commit: str) -> Section:
         lead=words.say("provenance.config_lead"),
         text="\n".join(dotted(about["config"])),
     )
-    title = words.say("page.provenance")
-    return Section(id="provenance", number="", title=title, nav=title, blocks=(Facts(items=tuple(facts)), config))
+    return Fold(id="provenance", title=words.say("page.provenance"), blocks=(Facts(items=tuple(facts)), config))
+
+
+def appendix(make: Builder, commit: str) -> tuple[Fold, ...]:
+    return words(make), intervals(make), provenance(make, commit)

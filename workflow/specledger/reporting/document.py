@@ -36,9 +36,8 @@ class Column:
 class View:
     """A table as it is shown; `source` names the CSV that holds its facts, `total` how many rows there are.
 
-    `folded` shows its rows on demand, `cards` stacks each row's cells on a narrow screen; `paper` is for a table
-    whose rows the page shows in an explorable. A row of one cell is a band over all columns, which heads the rows
-    behind it.
+    `cards` stacks each row's cells on a narrow screen; `paper` is for a table whose rows the page shows in an
+    explorable. A row of one cell is a band over all columns, which heads the rows behind it.
     """
 
     name: str
@@ -48,7 +47,6 @@ class View:
     rows: tuple[tuple[Cell, ...], ...]
     source: str = ""
     total: int = 0
-    folded: bool = False
     cut_note: str = ""
     cards: bool = False
     paper: bool = False
@@ -173,19 +171,16 @@ class Outcome:
 class Explorable:
     """Something to play with, as it stands before any touch.
 
-    `data` is what its template and its script show, numbers as they were measured; `words` what they say. On paper
-    controls, outcomes and `printed` stand, with a word that there is more on the page.
+    `data` is what its template and its script show, numbers as they were measured; `words` are their texts.
     """
 
     name: str
     title: str
-    lead: Paragraph = field(metadata={"paper": False})
-    paper: str
-    words: Mapping[str, str] = field(metadata={"paper": False})
-    data: Mapping[str, object] = field(metadata={"paper": False})
+    lead: Paragraph
+    words: Mapping[str, str]
+    data: Mapping[str, object]
     controls: tuple[Control, ...] = ()
     outcomes: tuple[Outcome, ...] = ()
-    printed: "View | None" = None
     kind: str = field(default="explorable", init=False)
 
 
@@ -193,14 +188,35 @@ Block = Text | Formula | Picture | View | Questions | Sample | Words | Facts | C
 
 
 @dataclass(frozen=True, kw_only=True)
+class Fold:
+    """What the page opens in place from one line: its title, a note on how much is behind it, and its blocks."""
+
+    id: str
+    title: str
+    blocks: tuple[Block, ...]
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Section:
-    """A chapter of the report; `number` is empty for what stands outside the numbered ones."""
+    """A topic of the report: what was found in a few sentences, one figure, and all else behind folds.
+
+    `number` is empty for what stands outside the numbered ones.
+    """
 
     id: str
     number: str
     title: str
     nav: str
-    blocks: tuple[Block, ...]
+    brief: Text
+    figure: Picture | None
+    folds: tuple[Fold, ...]
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """Every block in its order, as if nothing were folded."""
+        figure = (self.figure,) if self.figure else ()
+        return (self.brief, *figure, *(block for fold in self.folds for block in fold.blocks))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -276,12 +292,12 @@ class Document:
     facts: tuple[Fact, ...]
     banners: tuple[Banner, ...]
     answer: tuple[Paragraph, ...]
-    picture: Picture
-    words_hint: Paragraph
+    answer_notes: tuple[Paragraph, ...]
     claims_lead: Paragraph
     claims: Claims | None
     glossary: tuple[Word, ...]
     sections: tuple[Section, ...]
+    appendix: tuple[Fold, ...]
     downloads: tuple[Download, ...]
     tables_lead: Paragraph
     whole_lead: Paragraph

@@ -6,13 +6,13 @@ a script; the script shows the same state by the same numbers.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
 
 from specledger.reporting import formats
-from specledger.reporting.document import Column, Explorable, Outcome, View, cell
+from specledger.reporting.document import Explorable, Outcome
 from specledger.reporting.formats import known
 from specledger.reporting.inline import Span
 from specledger.reporting.wording import Wording
@@ -51,7 +51,6 @@ def block(
         name=name,
         title=words.say(f"{key}.title"),
         lead=words.spans(f"{key}.lead") if lead is None else lead,
-        paper=words.say("explorables.paper"),
         words=texts,
         data=data,
         outcomes=tuple(
@@ -61,32 +60,13 @@ def block(
     )
 
 
-def printed(heads: Sequence[str], rows: Iterable[Sequence[str]], *, wide: int | None = None) -> View:
-    """What paper shows of a state: a table of words; `wide` is the column that takes the room."""
-    columns = tuple(Column(label=label, wide=at == wide) for at, label in enumerate(heads))
-    cells = tuple(tuple(cell(text) for text in row) for row in rows)
-    return View(name="", title="", caption="", columns=columns, rows=cells, total=len(cells))
-
-
 def rounded(value: float | None, digits: int = 6) -> float | None:
     """A number to so many significant digits, None where it is missing: the page carries no more than it shows."""
     return float(f"{value:.{digits}g}") if known(value) else None
 
 
-def folded(value: object) -> object:
-    """The value with its lists of like rows as {columns, cells}, which names each column once; scripts unfold it."""
-    if isinstance(value, Mapping):
-        return {key: folded(inner) for key, inner in value.items()}
-    if not isinstance(value, list | tuple):
-        return value
-    if len(value) > 2 and all(isinstance(row, Mapping) and row.keys() == value[0].keys() for row in value):
-        columns = sorted(value[0])
-        return {"columns": columns, "cells": [[folded(row[name]) for name in columns] for row in value]}
-    return [folded(inner) for inner in value]
-
-
-def packed(shown: Explorable) -> Markup:
+def carried(shown: Explorable) -> Markup:
     """Words and data as JSON that may stand inside a <script>; the same bytes for the same content."""
-    content = {"words": dict(shown.words), "data": folded(shown.data)}
+    content = {"words": dict(shown.words), "data": shown.data}
     options = {"sort_keys": True, "allow_nan": False, "ensure_ascii": False, "separators": (",", ":")}
     return htmlsafe_json_dumps(content, dumps=json.dumps, **options)

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 
 from specledger.reporting import formats
 from specledger.reporting.document import Banner
-from specledger.reporting.drawing_rule import Chosen
-from specledger.reporting.findings_proof import summary_values
 from specledger.reporting.formats import MISSING, known, number, times
 from specledger.reporting.labels import is_apart
+from specledger.reporting.proof.facts import summary_values
+from specledger.reporting.rule.figure import Chosen
 from specledger.reporting.study import Study, has_trees
 from specledger.reporting.wording import Wording, shape_of
 
@@ -127,8 +127,7 @@ def difference_values(study: Study, words: Wording) -> dict[str, str]:
         spread, key = words.say("answer.no_interval"), "difference_none"
     else:
         ends = {
-            "lo": number(lo, 4),
-            "hi": number(hi, 4),
+            **dict(zip(("lo", "hi"), formats.between(lo, hi, number, 4), strict=True)),
             "method": words.told(found.get("method")) or MISSING,
         }
         spread = words.say("answer.interval_words", **ends)
@@ -176,7 +175,7 @@ def more_is_less(study: Study, words: Wording) -> str:
 
 
 def most_tokens(study: Study, words: Wording) -> str:
-    """The row that yields the most tokens a round, and what its clock shows."""
+    """The row with the most tokens per round, and its measured speed-up."""
     most = study.summary["most_tokens"]
     if not most:
         return ""
@@ -191,13 +190,14 @@ def most_tokens(study: Study, words: Wording) -> str:
 
 
 def check_costs(study: Study, words: Wording) -> dict[str, str]:
-    """What the check of a chain's positions took over that of one, from the cheapest to the dearest."""
+    """What the check of a chain's positions took over that of one, from the lowest to the highest."""
     chains = [row for row in study.tables["ledger"].rows if row["gamma"] and shape_of(row["drafter"]) == "chain"]
     found = [row["v"] for row in chains if known(row["v"])]
     if not found:
         return {"measured": ""}
-    ends = {"least": number(min(found), 2), "most": number(max(found), 2)}
-    return {"measured": words.say("questions.wasted.measured", **ends)}
+    least, most = number(min(found), 2), number(max(found), 2)
+    key = "measured" if least != most else "measured_one"
+    return {"measured": words.say(f"questions.wasted.{key}", least=least, most=most)}
 
 
 def cheap_values(study: Study, words: Wording) -> dict[str, str]:

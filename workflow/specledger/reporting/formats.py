@@ -28,6 +28,8 @@ def number(value: float | None, decimals: int = 3) -> str:
         return MISSING
     if math.isinf(value):
         return "∞" if value > 0 else f"{MINUS}∞"
+    if abs(value) >= (1e6 if decimals else 1e15):  # more digits than anybody reads, or than a float holds
+        return scientific(value, 3)
     text = f"{value:,.{decimals}f}" if abs(value) >= 10000 else f"{value:.{decimals}f}"
     return _signed(text)
 
@@ -74,11 +76,23 @@ def p_value(value: float | None) -> str:
     return scientific(value) if known(value) and value < 0.001 else number(value, 3)
 
 
+def between(lo: float | None, hi: float | None, form=number, decimals: int = 2) -> tuple[str, str]:
+    """Both ends with as many more decimals, up to three, as it takes to tell them apart: no “0.49 to 0.49”."""
+    for more in range(4):
+        ends = form(lo, decimals + more), form(hi, decimals + more)
+        if ends[0] != ends[1] or lo == hi:
+            break
+    return ends
+
+
 def interval(lo: float | None, hi: float | None, form=number, **options) -> str:
     """[lo, hi] in the given form; empty where one seed gives none."""
     if not known(lo) or not known(hi):
         return ""
-    return f"[{form(lo, **options)}, {form(hi, **options)}]"
+    ends = form(lo, **options), form(hi, **options)
+    if ends[0] == ends[1] and lo != hi and "decimals" in options:
+        ends = between(lo, hi, form, options["decimals"])
+    return f"[{ends[0]}, {ends[1]}]"
 
 
 def times(value: float | None, decimals: int = 2) -> str:

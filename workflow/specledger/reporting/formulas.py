@@ -10,9 +10,9 @@ from specledger.reporting.style import RC
 FORMULAS = {
     "accept": r"$P(\mathrm{accept}\ x)=\min\left(1,\ \dfrac{p(x)}{q(x)}\right)$",
     "residual": r"$p_{\mathrm{residual}}(x)=\dfrac{\max(0,\ p(x)-q(x))}{\sum_{y}\max(0,\ p(y)-q(y))}$",
-    "eq1": r"$E[\mathrm{tokens\ a\ round}]=\dfrac{1-\alpha^{\gamma+1}}{1-\alpha}$",
+    "eq1": r"$E[\mathrm{tokens\ per\ round}]=\dfrac{1-\alpha^{\gamma+1}}{1-\alpha}$",
     "theorem38": r"$S=\dfrac{1-\alpha^{\gamma+1}}{(1-\alpha)\,(\gamma c+1)}$",
-    "cost_model": r"$S=\dfrac{\mathrm{tokens\ a\ round}}{v(\gamma)+\gamma c}$",
+    "cost_model": r"$S=\dfrac{\mathrm{tokens\ per\ round}}{v(\gamma)+\gamma c}$",
 }
 
 

@@ -1,7 +1,6 @@
 """The words of the report: what each means, in a section of its own and at the places where it comes first."""
 
-from specledger.reporting.builder import Builder
-from specledger.reporting.document import Section, Word, Words
+from specledger.reporting.document import Word
 from specledger.reporting.inline import plain
 from specledger.reporting.wording import Wording
 
@@ -13,9 +12,3 @@ def entries(words: Wording) -> tuple[Word, ...]:
         text = words.spans(f"words.{key}.text")
         found.append(Word(id=key, term=entry["term"], text=text, plain=plain(text)))
     return tuple(found)
-
-
-def section(make: Builder) -> Section:
-    title = make.words.say("page.words")
-    blocks = (Words(items=entries(make.words)),)
-    return Section(id="glossary", number="", title=title, nav=title, blocks=blocks)

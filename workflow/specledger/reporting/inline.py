@@ -40,14 +40,20 @@ def _parted(before: str, after: str) -> str:
     return " " if any(HAN.fullmatch(a) and LATIN.fullmatch(b) for a, b in (ends, ends[::-1])) else ""
 
 
+def _counted(value: object, form: str) -> str:
+    one, parted, many = form.partition("|")
+    return f"{value} {one if str(value) == '1' else many}" if parted else format(value, form)
+
+
 def filled(source: str, values: Mapping[str, object]) -> str:
     """The text with `{name}` replaced by values, parted from Chinese letters; KeyError for a name that has no value.
 
-    Names stand alone: `{name}` or `{name:.2f}`, without attributes, items or conversions.
+    Names stand alone: `{name}`, `{name:.2f}`, or `{name:test|tests}` for a count and its noun (or verb) in the
+    singular and the plural; without attributes, items or conversions.
     """
     text = ""
     for literal, name, form, _ in string.Formatter().parse(source):
-        pieces = [literal] if name is None else [literal, format(values[name], form or "")]
+        pieces = [literal] if name is None else [literal, _counted(values[name], form or "")]
         for piece in pieces:
             text += _parted(text, piece) + piece
     return text

@@ -1,7 +1,5 @@
 """The report as one HTML file: no request to anywhere, complete without JavaScript, the same bytes each time."""
 
-import base64
-import gzip
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +11,7 @@ from markupsafe import Markup
 from specledger.foundation.records import write_text
 from specledger.reporting.document import Download
 from specledger.reporting.drafter_css import drafter_css
-from specledger.reporting.explorables import FILTERS, SCRIPTS, STYLES, packed
+from specledger.reporting.explorables import FILTERS, SCRIPTS, STYLES, carried
 from specledger.reporting.formats import visible
 from specledger.reporting.formulas import FORMULAS, formula_svg
 from specledger.reporting.report import build
@@ -23,7 +21,7 @@ from specledger.reporting.svg import SHADES, inlined, with_shared_glyphs
 from specledger.reporting.wording import TEMPLATES
 
 SAFE = ",;:/.-_()[]|!*=@+"  # what an address in a page may hold as it is
-MOST_BYTES = 1_495_000  # of the page; tables that would go beyond are named by their paths
+MOST_BYTES = 2_990_000  # of the page; tables that would go beyond are named by their paths
 
 
 def data_url(content: bytes) -> str:
@@ -31,42 +29,29 @@ def data_url(content: bytes) -> str:
     return "data:text/csv;charset=utf-8," + quote(content, safe=SAFE)
 
 
-def packed_url(content: bytes) -> str:
-    """CSV bytes as an address that downloads them as gzip; a script of the page makes it one of the CSV itself."""
-    return "data:application/gzip;base64," + base64.b64encode(gzip.compress(content, mtime=0)).decode("ascii")
-
-
 @dataclass(frozen=True, kw_only=True)
 class Link:
-    """A download of the page: its address, of gzip where `packed`; without one, the path of what was too large."""
+    """A download of the page: its address; without one, the path of what was too large."""
 
     name: str
     note: str
     url: str
-    packed: bool
     path: str
 
 
 def links(downloads: tuple[Download, ...], results: Path, room: int) -> tuple[Link, ...]:
-    """Every table packed, the smallest first, as long as `room` bytes last; those that then fit as plain addresses."""
+    """Every table as an address, the smallest first, as long as `room` bytes last."""
     urls = {item.name: data_url(item.content) for item in downloads}
-    packed = {item.name: packed_url(item.content) for item in downloads}
-    sizes = {name: min(len(urls[name]), len(packed[name])) for name in urls}
-    held, plain = set(), set()
-    for name in sorted(sizes, key=lambda name: (sizes[name], name)):
-        if sizes[name] <= room:
+    held = set()
+    for name in sorted(urls, key=lambda name: (len(urls[name]), name)):
+        if len(urls[name]) <= room:
             held.add(name)
-            room -= sizes[name]
-    for name in sorted(held, key=lambda name: (len(urls[name]), name)):
-        if len(urls[name]) - sizes[name] <= room:
-            plain.add(name)
-            room -= len(urls[name]) - sizes[name]
+            room -= len(urls[name])
     return tuple(
         Link(
             name=item.name,
             note=item.note,
-            url=urls[item.name] if item.name in plain else packed[item.name] if item.name in held else "",
-            packed=item.name in held - plain,
+            url=urls[item.name] if item.name in held else "",
             path=f"{results.parent.name}/{results.name}/tables/{item.name}.csv",
         )
         for item in downloads
@@ -82,7 +67,7 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         keep_trailing_newline=True,
     )
-    environment.filters |= {**FILTERS, "packed": packed, "sortable": _sortable}
+    environment.filters |= {**FILTERS, "carried": carried, "sortable": _sortable}
     return environment
 
 

@@ -25,8 +25,9 @@ from specledger.reporting.wording import TEMPLATES
 MISSING_GLYPH = "\ufffd"
 ANYTHING = range(0x110000)  # every code point
 UNPRINTED = frozenset({"words", "downloads"})  # parts of the document that are not on paper
-MOST_ROWS = 40  # of a table on paper; the CSV has them all
-WHOLE = frozenset({"ledger", "controls"})  # tables that are never cut, as the claims are not
+OFF_PAPER = frozenset({"explorable", "questions", "words", "code"})  # kinds of blocks that only the page has room for
+MOST_ROWS = 8  # of a table on paper; the page and the CSV have them all
+WHOLE = frozenset({"systems"})  # tables that are never cut, as the claims are not
 SIZE = re.compile(r'<svg[^>]*?\swidth="([\d.]+)pt"')
 
 
@@ -37,6 +38,13 @@ def carried() -> frozenset[int]:
     return frozenset(ft2font.FT2Font(str(path)).get_charmap())
 
 
+def _on_paper(value: object) -> object:
+    """What only the page has room for is left out: explorables, questions, the glossary, the configuration."""
+    if not isinstance(value, tuple) or not value or not hasattr(value[0], "kind"):
+        return value
+    return tuple(block for block in value if block.kind not in OFF_PAPER)
+
+
 def _jsonable(value: object, printable: Container[int]) -> object:
     """Dataclasses as objects, letters that no font has as �; bytes are left out."""
     if isinstance(value, str):
@@ -44,8 +52,10 @@ def _jsonable(value: object, printable: Container[int]) -> object:
     if isinstance(value, bytes):
         return None
     if dataclasses.is_dataclass(value):
-        fields = [field.name for field in dataclasses.fields(value) if field.metadata.get("paper", True)]
-        return {name: _jsonable(getattr(value, name), printable) for name in fields}
+        return {
+            field.name: _jsonable(_on_paper(getattr(value, field.name)), printable)
+            for field in dataclasses.fields(value)
+        }
     if isinstance(value, Mapping):
         return {key: _jsonable(inner, printable) for key, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -55,7 +65,8 @@ def _jsonable(value: object, printable: Container[int]) -> object:
 
 def _views(found: dict) -> list[dict]:
     """The tables that may be cut."""
-    blocks = [block for section in found["sections"] for block in section["blocks"]]
+    folds = [fold for section in found["sections"] for fold in section["folds"]] + found["appendix"]
+    blocks = [block for fold in folds for block in fold["blocks"]]
     return [block for block in blocks if block["kind"] == "table" and block["name"] not in WHOLE]
 
 
@@ -66,6 +77,9 @@ def sheet(document: Document, font: fonts.Font | None, notice: str = "") -> dict
         if len(view["rows"]) > MOST_ROWS:
             view["rows"] = view["rows"][:MOST_ROWS]
             view["cut_note"] = document.words["cut"].format(shown=MOST_ROWS, total=view["total"])
+    for group in (found["claims"] or {}).get("groups", ()):  # one line per value: the page has its rule and its reason
+        for row in group["view"]["rows"]:
+            row[1]["note"] = ""
     widths = {name: float(SIZE.search(formula_svg(name)).group(1)) for name in FORMULAS}
     contents = {key: value for key, value in found.items() if key not in UNPRINTED}
     replaced = MISSING_GLYPH in json.dumps(contents, ensure_ascii=False)

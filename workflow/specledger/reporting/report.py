@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from specledger.reporting import findings, findings_answer, formats, glossary, takeaway, views_claims
+from specledger.reporting import findings, formats, glossary, takeaway, views_claims
 from specledger.reporting import study as studies
+from specledger.reporting.answer import facts as answer_facts
+from specledger.reporting.appendix import appendix
 from specledger.reporting.builder import Builder
 from specledger.reporting.document import Document, Fact, Reference
 from specledger.reporting.sections import all_sections
@@ -14,7 +16,8 @@ from specledger.reporting.wording import Wording, read_wording
 
 PAGE_WORDS = (
     "skip contents ran answer claims downloads filter filter_count cut references footer top answered "
-    "product unprintable words cite cite_lead copy_it copied english_figures english_paper"
+    "product unprintable words appendix about_best claims_how cite cite_lead copy_it copied english_figures "
+    "english_paper"
 ).split()
 
 
@@ -80,13 +83,13 @@ def build(results: Path, figures: Path, provenance: Mapping) -> tuple[Document, 
         subtitle=words.say("page.subtitle"),
         facts=first_facts(study, words),
         banners=findings.banners(study, words),
-        answer=findings_answer.answer(study, words),
-        picture=make.picture("wall_clock"),
-        words_hint=words.spans("answer.words_hint"),
+        answer=answer_facts.answer(study, words),
+        answer_notes=answer_facts.notes(study, words),
         claims_lead=words.spans("answer.claims_lead" if claims else "answer.claims_none"),
         claims=claims,
         glossary=glossary.entries(words),
-        sections=all_sections(make, commit),
+        sections=all_sections(make),
+        appendix=appendix(make, commit),
         downloads=takeaway.downloads(study, words),
         tables_lead=words.spans("page.downloads_lead"),
         whole_lead=words.spans("page.downloads_whole"),

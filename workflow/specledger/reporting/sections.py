@@ -1,132 +1,24 @@
-"""The sections in their order, as blocks; those with much to show have modules of their own."""
+"""The topics of the report in their order; each has a folder of its name."""
 
-from specledger.reporting import (
-    explorables_ledger,
-    explorables_mask,
-    explorables_mtp,
-    explorables_rule,
-    explorables_seeds,
-    findings,
-    findings_proof,
-    findings_rates,
-    formats,
-    glossary,
-    views_acceptance,
-    views_checks,
-    views_claims,
-    views_ledger,
-)
-from specledger.reporting.appendix import intervals, provenance
+from specledger.reporting.audit.section import audit
 from specledger.reporting.builder import Builder
-from specledger.reporting.document import Legend, Run, Sample, Section, Text
-from specledger.reporting.drawing_rule import Chosen, choose
-from specledger.reporting.section_audit import audit
-from specledger.reporting.section_gamma import gamma
-from specledger.reporting.section_proof import proof
-from specledger.reporting.section_systems import systems_and_trees
-from specledger.reporting.section_time import time
-
-KINDS = ("accepted", "sampled", "resampled")
-SAMPLE_LENGTH = 240
-
-
-def verify(make: Builder) -> Section:
-    return make.section(
-        "verify",
-        "1",
-        make.text("sections.verify.lead"),
-        explorables_mask.mask(make.study, make.words),
-        views_claims.readings(make.study, make.words, "1"),
-        views_checks.prefix(make.study, make.words),
-        views_checks.greedy(make.study, make.words),
-        make.questions("verify", **findings.check_costs(make.study, make.words)),
-    )
+from specledger.reporting.document import Section
+from specledger.reporting.gamma.section import gamma
+from specledger.reporting.ledger.section import ledger
+from specledger.reporting.mtp.section import mtp
+from specledger.reporting.proof.section import proof
+from specledger.reporting.rule.figure import choose
+from specledger.reporting.rule.section import accept
+from specledger.reporting.study import has_trees
+from specledger.reporting.systems.section import systems
+from specledger.reporting.time.section import time
+from specledger.reporting.trees.section import trees
+from specledger.reporting.verify.section import verify
 
 
-def accept(make: Builder, chosen: Chosen) -> Section:
-    values = findings.accept_values(chosen, make.words)
-    power = findings_proof.power_values(make.study)
-    return make.section(
-        "accept",
-        "2",
-        make.text("sections.accept.lead", **values),
-        make.formula("accept"),
-        make.formula("residual"),
-        explorables_rule.rule(make.study, make.words, chosen),
-        make.picture("acceptance_rule", **values),
-        views_checks.position(make.words, chosen),
-        make.text("sections.accept.after"),
-        views_acceptance.acceptance(make.study, make.words),
-        *(make.text(f"sections.accept.{key}", **power) for key in findings_proof.power_keys(make.study)),
-        views_acceptance.acceptance_rows(make.study, make.words),
-        views_claims.readings(make.study, make.words, "2"),
-        make.questions("accept"),
-    )
-
-
-def sample_of(make: Builder) -> tuple[Text, Sample]:
-    """The opening of the self-drafted text, its characters by how they came about."""
-    record, words = make.study.sample, make.words
-    tokens = record["tokens"][:SAMPLE_LENGTH]
-    runs: list[list[str]] = []
-    for token in tokens:
-        if runs and runs[-1][0] == token["kind"]:
-            runs[-1][1] += formats.written(token["text"])
-        else:
-            runs.append([token["kind"], formats.written(token["text"])])
-    counts = {kind: sum(token["kind"] == kind for token in tokens) for kind in KINDS}
-    method = {"drafter": "mtp", "gamma": 1, **record}
-    values = findings.method_names(words, method) | {kind: str(number) for kind, number in counts.items()}
-    lead = make.text("sections.mtp.sample_lead", **(values | {"total": str(len(tokens))}))
-    return lead, Sample(
-        prompt=formats.written(record["prompt"]),
-        runs=tuple(Run(kind=kind, text=text) for kind, text in runs),
-        legend=tuple(Legend(kind=kind, label=words.name("kind", kind)) for kind in KINDS),
-    )
-
-
-def mtp(make: Builder) -> Section:
-    study, words = make.study, make.words
-    difference = findings.difference_values(study, words)
-    equivalence = findings_rates.equivalence_values(study, words)
-    return make.section(
-        "mtp",
-        "4",
-        make.text("sections.mtp.lead"),
-        views_ledger.models(study, words),
-        explorables_mtp.module(study, words),
-        make.picture("learning_curves"),
-        make.text("sections.mtp.paired", **difference),
-        explorables_seeds.seeds(study, words),
-        make.picture("seeds"),
-        views_ledger.seeds(study, words),
-        make.text(f"sections.mtp.equivalence_{findings_rates.equivalence_key(study)}", **equivalence),
-        views_ledger.differences(study, words),
-        make.text("sections.mtp.versus"),
-        views_ledger.one_guess(study, words),
-        *sample_of(make),
-        explorables_mtp.sample(study, words),
-        views_claims.readings(study, words, "4"),
-        make.questions("mtp", losses=findings.module_losses(study, words), **difference),
-    )
-
-
-def ledger(make: Builder) -> Section:
-    study, words = make.study, make.words
-    return make.section(
-        "ledger",
-        "5",
-        make.text("sections.ledger.lead"),
-        views_ledger.ledger(study, words),
-        explorables_ledger.ledger(study, words),
-        make.text("sections.ledger.after"),
-        views_claims.readings(study, words, "5"),
-        make.questions("ledger", most_tokens=findings.most_tokens(study, words)),
-    )
-
-
-def all_sections(make: Builder, commit: str) -> tuple[Section, ...]:
-    audited = audit(make)
+def all_sections(make: Builder) -> tuple[Section, ...]:
+    tables, audited = make.study.tables, audit(make)
+    grown = has_trees(tables)
     return (
         verify(make),
         accept(make, choose(make.study.positions)),
@@ -134,10 +26,8 @@ def all_sections(make: Builder, commit: str) -> tuple[Section, ...]:
         gamma(make),
         mtp(make),
         ledger(make),
-        *systems_and_trees(make),
+        *([systems(make)] if tables["heads"].rows or grown else []),
+        *([trees(make)] if grown else []),
         time(make),
         *([audited] if audited else []),
-        glossary.section(make),
-        intervals(make),
-        provenance(make, commit),
     )

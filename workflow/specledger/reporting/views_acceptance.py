@@ -2,8 +2,8 @@
 
 from specledger.reporting import formats
 from specledger.reporting.document import Cell, View, cell
-from specledger.reporting.findings_proof import beta_inside
 from specledger.reporting.formats import known
+from specledger.reporting.proof.facts import beta_inside
 from specledger.reporting.study import Study
 from specledger.reporting.tables import Row
 from specledger.reporting.views import columns, count, grouped, largest, least, mean, named, num, plainly, view
@@ -75,5 +75,5 @@ def acceptance_rows(study: Study, words: Wording) -> View:
         words,
         "seed drafter context acceptance beta tv_output tv_expected tv_p_value chi2_p_value leak tv_bound tv_draft",
     )
-    options = {"source": "acceptance", "folded": True, "most": MOST_ROWS, "values": _resamples(study)}
+    options = {"source": "acceptance", "most": MOST_ROWS, "values": _resamples(study)}
     return view(words, "acceptance_rows", heads, rows, **options)

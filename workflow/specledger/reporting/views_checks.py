@@ -2,7 +2,7 @@
 
 from specledger.reporting import formats
 from specledger.reporting.document import Column, View, cell
-from specledger.reporting.drawing_rule import Bar, Chosen
+from specledger.reporting.rule.figure import Bar, Chosen
 from specledger.reporting.study import Study
 from specledger.reporting.tables import Row
 from specledger.reporting.views import (
@@ -73,4 +73,4 @@ def position(words: Wording, chosen: Chosen) -> View:
     if chosen.others is not None:
         rows.append(row(chosen.others, words.say("columns.others")))
     heads = columns(words, "symbol p q kept residual sum frequency")
-    return view(words, "position", heads, rows, values={"draws": formats.whole(chosen.draws)}, folded=True)
+    return view(words, "position", heads, rows, values={"draws": formats.whole(chosen.draws)})

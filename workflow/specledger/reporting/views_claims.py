@@ -84,7 +84,7 @@ def _row(words: Wording, row: Row) -> tuple[Cell, ...]:
 
 def _view(words: Wording, name: str, rows: list[Row], tally: str = "") -> View:
     heads = columns(words, "verdict claim published measured section")
-    options = {"source": "claims", "cards": True, "folded": name != "claims_refuted", "values": {"tally": tally}}
+    options = {"source": "claims", "cards": True, "values": {"tally": tally}}
     return view(words, name, heads, [_row(words, row) for row in rows], **options)
 
 

@@ -2,8 +2,8 @@
 
 from specledger.reporting import formats
 from specledger.reporting.document import View, cell
-from specledger.reporting.drawing_proof import BAND
 from specledger.reporting.formats import known
+from specledger.reporting.proof.figure import BAND
 from specledger.reporting.study import Study
 from specledger.reporting.views import columns, largest, view
 from specledger.reporting.wording import Wording
@@ -41,14 +41,14 @@ def intervals(study: Study, words: Wording) -> View:
     """A row a kind."""
     rows = []
     for key, level, n in kinds(study):
-        text = {part: words.say(f"kinds.{key}.{part}") for part in ("where", "method", "of")}
+        text = {part: words.say(f"kinds.{key}.{part}") for part in ("where", "method")}
         shown = formats.percent(level, 0 if level != 0.999 else 1)
         rows.append(
             (
                 cell(text["method"], sort=text["method"]),
                 cell(text["where"], sort=text["where"]),
                 cell(shown, sort=level, note="" if known(level) else words.say("kinds.alone")),
-                cell(formats.whole(n), sort=n, note=text["of"]),
+                cell(words.say(f"kinds.{key}.of", n=formats.whole(n)), sort=n),
             )
         )
     return view(words, "intervals", columns(words, "method wide_where level n"), rows)

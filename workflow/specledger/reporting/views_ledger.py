@@ -1,4 +1,4 @@
-"""Tables of sections 3 to 5: tokens a round, costs, models, and the ledger itself."""
+"""Tables of sections 3 to 5: tokens per round, costs, models, and the ledger itself."""
 
 from dataclasses import replace
 
@@ -43,7 +43,7 @@ def tokens(study: Study, words: Wording) -> View:
         )
     heads = columns(words, "engine drafter gamma alpha tokens_per_round eq1 gap")
     left = len(study.tables["ledger"].rows) - len(shown)
-    return view(words, "tokens", heads, rows, source="ledger", folded=True, left_out=left)
+    return view(words, "tokens", heads, rows, source="ledger", left_out=left)
 
 
 def forwards(study: Study, words: Wording) -> View:
@@ -66,7 +66,7 @@ def forwards(study: Study, words: Wording) -> View:
         )
     heads = columns(words, "engine model gamma positions seconds ratio")
     left = len(timed) - len(shown)
-    return view(words, "forwards", heads, rows, source="forwards", folded=True, left_out=left)
+    return view(words, "forwards", heads, rows, source="forwards", left_out=left)
 
 
 def models(study: Study, words: Wording) -> View:

@@ -2,8 +2,8 @@
 
 from specledger.reporting import formats
 from specledger.reporting.document import Cell, Column, View, cell
-from specledger.reporting.findings_proof import CORRECT, LEVEL, ROUNDING, caught_by, test_names
 from specledger.reporting.formats import known
+from specledger.reporting.proof.facts import CORRECT, LEVEL, ROUNDING, caught_by, test_names
 from specledger.reporting.study import Study
 from specledger.reporting.tables import Row
 from specledger.reporting.views import columns, count, grouped, largest, named, num, plainly, view, yes_no
@@ -110,7 +110,7 @@ def sequences(study: Study, words: Wording) -> View:
         )
     heads = columns(words, "engine drafter gamma setting texts")
     heads += tuple(Column(label=words.name("test_column", test), numeric=True) for test in tests)
-    return view(words, "sequences", heads, rows, source="sequences", folded=True, most=MOST_ROWS)
+    return view(words, "sequences", heads, rows, source="sequences", most=MOST_ROWS)
 
 
 def outcome(words: Wording, row: Row) -> Cell:

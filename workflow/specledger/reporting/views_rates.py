@@ -2,8 +2,8 @@
 
 from specledger.reporting import formats
 from specledger.reporting.document import View
-from specledger.reporting.findings_rates import shown_engine, signed
 from specledger.reporting.formats import known, number
+from specledger.reporting.gamma.facts import shown_engine, signed
 from specledger.reporting.labels import main_rows
 from specledger.reporting.study import Study
 from specledger.reporting.tables import Row, Table
@@ -46,7 +46,7 @@ def rates(study: Study, words: Wording) -> View:
         for row in _shown_first(study.tables["rates"])
     ]
     heads = columns(words, "engine drafter gamma guess examined passed rate_j reached reached_rb texts")
-    options = {"source": "rates", "folded": True, "most": MOST_ROWS, "values": clusters(study, words)}
+    options = {"source": "rates", "most": MOST_ROWS, "values": clusters(study, words)}
     options["left_out"] = _left_out(study.tables["rates"])
     return view(words, "rates", heads, rows, **options)
 
@@ -77,7 +77,6 @@ def independence(study: Study, words: Wording) -> View:
         heads,
         rows,
         source="independence",
-        folded=True,
         values=clusters(study, words, "independence"),
         left_out=_left_out(study.tables["independence"]),
     )

@@ -107,7 +107,7 @@ def ranks(study: Study, words: Wording) -> View:
         cells = [with_interval(row, "acceptance", 2) if row else cell(MISSING) for row in shown]
         rows.append((named(words, "drafter", drafter), count(depth), *cells))
     heads = columns(words, "drafter depth first_sibling second_sibling third_sibling")
-    return view(words, "ranks", heads, rows, source="ranks", folded=True)
+    return view(words, "ranks", heads, rows, source="ranks")
 
 
 def heads(study: Study, words: Wording) -> View | None:

@@ -5,11 +5,11 @@ from statistics import median
 
 from specledger.reporting import formats
 from specledger.reporting.document import Cell, Column, View, cell
-from specledger.reporting.drawing_time import peer_name
 from specledger.reporting.formats import known, number, times
 from specledger.reporting.labels import PARTS, main_rows
 from specledger.reporting.study import Study
 from specledger.reporting.tables import Row, Table
+from specledger.reporting.time.figure import peer_name
 from specledger.reporting.views import count, named, num, plainly, view, with_interval, yes_no
 from specledger.reporting.views_claims import measured, phrase, reason_of
 from specledger.reporting.wording import Wording
@@ -53,7 +53,7 @@ def parts(study: Study, words: Wording) -> View:
     ]
     labels = {part: words.name("part", part).capitalize() for part in PARTS}
     heads = _columns(words, ["engine", "drafter", "gamma", *PARTS, "total", "off", "other_share", "adds_up"], **labels)
-    return view(words, "time", heads, rows, source="time", folded=True, left_out=len(timed) - len(shown))
+    return view(words, "time", heads, rows, source="time", left_out=len(timed) - len(shown))
 
 
 def theory(study: Study, words: Wording) -> View:
@@ -77,7 +77,7 @@ def theory(study: Study, words: Wording) -> View:
         "engine drafter gamma tokens_apart t_ar t_propose t_verify overhead theorem38 cost_model measured "
         "theorem38_miss miss"
     )
-    options = {"source": "cost_model", "folded": True, "left_out": len(predicted) - len(shown)}
+    options = {"source": "cost_model", "left_out": len(predicted) - len(shown)}
     return view(words, "cost_model", _columns(words, names.split()), rows, **options)
 
 
@@ -90,7 +90,7 @@ def waterfall(study: Study, words: Wording) -> View:
         ratios = (num(row[name], 3, times) for name in ("ratio_before", "ratio_after"))
         rows.append((*_method(words, row), cell(case, sort=case), cell(step, sort=row["place"]), *ratios, factor))
     names = "engine drafter gamma case step ratio_before ratio_after factor"
-    return view(words, "waterfall", _columns(words, names.split()), rows, source="waterfall", folded=True)
+    return view(words, "waterfall", _columns(words, names.split()), rows, source="waterfall")
 
 
 def best_gamma(study: Study, words: Wording) -> View:
@@ -180,7 +180,7 @@ def agreement(study: Study, words: Wording) -> View | None:
     ]
     names = "engine reference drafter gamma texts identical first_divergence margin"
     heads = _columns(words, names.split())
-    return view(words, "agreement", heads, rows, source="agreement", folded=True) if rows else None
+    return view(words, "agreement", heads, rows, source="agreement") if rows else None
 
 
 def goals(study: Study, words: Wording) -> View:

@@ -1,0 +1,1 @@
+"""The answer: was the distribution kept, the best speed-up, theory beside the clock."""

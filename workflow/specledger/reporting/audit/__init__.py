@@ -1,0 +1,1 @@
+"""Other decoders, where an audit was run."""

@@ -1,0 +1,1 @@
+"""Draft tokens per round, the acceptance rate by position, and eq. (1)."""

@@ -1,0 +1,1 @@
+"""The ledger: methods, tokens per round, speed-up."""

@@ -1,0 +1,1 @@
+"""Evidence that the distribution is kept, and its controls."""

@@ -1,0 +1,1 @@
+"""Time on the clock, by part and against theory."""

@@ -1,0 +1,1 @@
+"""Verification in one forward pass."""
