@@ -50,7 +50,7 @@ def opened(folder: Path, about: dict) -> tuple:
 def test_tables_and_figures_stand_there(made, tmp_path):
     section, said, study = changed(made, tmp_path)
     names = [block.name for block in section.blocks if block.kind in ("table", "figure")]
-    wanted = "time_parts time theory cost_model waterfall waterfall best_gamma noise engines agreement goals"
+    wanted = "time_parts time theory cost_model waterfall waterfall best_gamma noise engines agreement"
     assert names == wanted.split()
     fit = study.summary["cost_model"]["all"]
     assert f"R² = {fit['r2']:.3f}" in said and f"{fit['within']} of {fit['n']} rows" in said
@@ -105,7 +105,6 @@ def test_compiling_shows_what_each_seed_took(made, tmp_path):
         (lambda s: s.update(agreement_margin=0.02), "An engine writes other text than the one it is held against"),
         (lambda s: s.update(agreement_margins_unknown=1), "Margins unknown: 1."),
         (lambda s: None, "on the recompute engine for all drafters, they are counted in texts of their own"),
-        (lambda s: None, "goals were set before the study was measured"),
     ],
 )
 def test_sentences_follow_the_numbers(made, tmp_path, change, words):

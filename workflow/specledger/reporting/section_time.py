@@ -85,7 +85,5 @@ def time(make: Builder) -> Section:
         *_noise(make),
         *_engines(make),
         *_others(make),
-        make.text("sections.time.goals"),
-        views_time.goals(make.study, make.words),
         make.questions("time"),
     )
