@@ -257,7 +257,7 @@ def test_token_kinds_by_hand():
 
 def test_costs_of_pieces(monkeypatch):
     monkeypatch.setattr(forward_costs, "MIN_RUN_S", 0.002)
-    how = {"sampling": Sampling(), "threads": 1}
+    how = {"sampling": Sampling()}
     blocks = [forward_costs.cost_rows(BUNDLE, ENGINES, GAMMAS, TOKENS[:n].tolist(), **how) for n in (40, 48, 56)]
     rows = forward_costs.over_blocks(row for block in blocks for row in block)
     found = [(row["engine"], row["part"], row["drafter"], row["gamma"], row["positions"]) for row in rows]

@@ -101,7 +101,7 @@ def timed(bundle: ModelBundle, engines: list, methods: list[Method], corpus, set
             for method in left:
                 if method.engine is one and method.drafter != PLAIN and method.counts:
                     gammas.setdefault(method.drafter, []).append(method.gamma)
-            pieces.extend(cost_rows(bundle, [one], gammas, tokens, sampling=sampling, threads=settings["threads"]))
+            pieces.extend(cost_rows(bundle, [one], gammas, tokens, sampling=sampling))
 
     shared = {"count": settings["tokens"], "repeats": repeats, "sampling": sampling, "seed": seed}
     shared["stop"] = Stop(**settings["stop"])

@@ -21,7 +21,7 @@ from specledger.theory.trees import ROOT, Tree
 Rule = Callable[..., Verdict]
 LARGEST_UNIFORM = np.nextafter(1.0, 0.0)
 HALF_BRACKET = 1e-14
-CHUNK = 4_000_000  # numbers of one batch of rows
+CHUNK = 250_000  # numbers of one batch of rows: what stays in a cache of the processor
 PROBES = 64  # uniforms, spread evenly and moved at random, at which each row of a rule is tried
 NEAR = 1e-12
 NUDGES = (-1, 1, -2, 2, -4, 4)  # roundings
@@ -147,10 +147,11 @@ def acceptance_law(
         before = list(tree.children[parent][: tree.ranks[node]])
         guess_S = _guess_acceptance(_left(p_SNV[:, parent + 1], q_SNV[:, before]), q_SNV[:, node], draft_SN[:, node])
         found[:, node] = steps(accepts, guess_S)
-        for u_S in probes(S):
-            wrong_S = (accepts(np.arange(S), u_S) != (u_S < found[:, node])) & (np.abs(u_S - found[:, node]) > NEAR)
-            if wrong_S.any():
-                raise NotASteppedRule(f"acceptance is no step function of its uniform at {u_S[wrong_S][0]:.6f}")
+        for rows, u in probes(S, p_SNV[0].size):
+            step = found[rows, node]
+            wrong = (accepts(rows, u) != (u < step)) & (np.abs(u - step) > NEAR)
+            if wrong.any():
+                raise NotASteppedRule(f"acceptance is no step function of its uniform at {u[wrong][0]:.6f}")
     return found
 
 
@@ -159,11 +160,15 @@ def _guess_acceptance(p_SV: np.ndarray, q_SV: np.ndarray, token_S: np.ndarray) -
     return np.minimum(1.0, p_SV[at] / q_SV[at])
 
 
-def probes(count: int) -> Iterator[np.ndarray]:
-    """Uniforms [count], one in each part of [0, 1), at random places of their own."""
-    generator = np.random.default_rng(0)
-    for part in range(PROBES):
-        yield (part + generator.random(count)) / PROBES
+def probes(count: int, size: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Each of `count` rows with `PROBES` uniforms, one in each part of [0, 1), at random places of their own.
+
+    Batches of row numbers and uniforms; of rows of `size` numbers at most `CHUNK` together.
+    """
+    uniforms_PS = (np.arange(PROBES)[:, None] + np.random.default_rng(0).random((PROBES, count))) / PROBES
+    for start in range(0, PROBES, together := max(1, CHUNK // (count * size))):
+        some_PS = uniforms_PS[start : start + together]
+        yield np.tile(np.arange(count), len(some_PS)), some_PS.ravel()
 
 
 def _cumulative(rule: Rule, inputs: list[np.ndarray], guess_SV: np.ndarray) -> np.ndarray:
@@ -218,10 +223,11 @@ def token_law(
 
 def _describes(cumulative_SV: np.ndarray, rule: Rule, inputs: list[np.ndarray]) -> bool:
     """Does the rule yield the tokens that these steps say, at every probe?"""
-    for u_S in probes(len(cumulative_SV)):
-        expected_S = (cumulative_SV <= u_S[:, None]).sum(axis=1)
-        near_S = (np.abs(cumulative_SV - u_S[:, None]) <= NEAR).any(axis=1)
-        if ((rule(*inputs, u_S).token_N != expected_S) & ~near_S).any():
+    for rows, u in probes(len(cumulative_SV), inputs[0][0].size):
+        laws_V = cumulative_SV[rows]
+        expected = (laws_V <= u[:, None]).sum(axis=1)
+        near = (np.abs(laws_V - u[:, None]) <= NEAR).any(axis=1)
+        if ((rule(*(array[rows] for array in inputs), u).token_N != expected) & ~near).any():
             return False
     return True
 
@@ -236,20 +242,19 @@ def try_together(
     tree: Tree,
 ) -> None:
     """NotASteppedRule where, with all uniforms drawn at once, the rule isn't what the steps of each alone say."""
-    S, N = draft_SN.shape
-    generator, every = np.random.default_rng(1), np.arange(S)
-    for _ in range(PROBES):
-        u_SN, extra_S = generator.random((S, N)), generator.random(S)
-        u_SN = np.where(generator.random((S, N)) < 0.5, u_SN * accept_SN, u_SN)  # so that long accepts occur too
-        last_S = np.full(S, ROOT)
+    N, generator = draft_SN.shape[1], np.random.default_rng(1)
+    for rows, extra in probes(len(draft_SN), p_SNV[0].size):
+        u_RN, accept_RN = generator.random((len(rows), N)), accept_SN[rows]
+        u_RN = np.where(generator.random(u_RN.shape) < 0.5, u_RN * accept_RN, u_RN)  # so that long accepts occur too
+        last_R = np.full(len(rows), ROOT)
         for node, parent in enumerate(tree.parents):
-            last_S[(last_S == parent) & (u_SN[:, node] < accept_SN[:, node])] = node
-        law_SV = laws_NSV[last_S + 1, every]
-        near_S = (np.abs(u_SN - accept_SN) <= NEAR).any(axis=1)
-        near_S |= (np.abs(law_SV - extra_S[:, None]) <= NEAR).any(axis=1)
-        verdict = rule(p_SNV, q_SNV, draft_SN, u_SN, extra_S)
-        same_S = (verdict.last_N == last_S) & (verdict.token_N == (law_SV <= extra_S[:, None]).sum(axis=1))
-        if not (same_S | near_S).all():
+            last_R[(last_R == parent) & (u_RN[:, node] < accept_RN[:, node])] = node
+        law_RV = laws_NSV[last_R + 1, rows]
+        near_R = (np.abs(u_RN - accept_RN) <= NEAR).any(axis=1)
+        near_R |= (np.abs(law_RV - extra[:, None]) <= NEAR).any(axis=1)
+        verdict = rule(p_SNV[rows], q_SNV[rows], draft_SN[rows], u_RN, extra)
+        same_R = (verdict.last_N == last_R) & (verdict.token_N == (law_RV <= extra[:, None]).sum(axis=1))
+        if not (same_R | near_R).all():
             raise NotASteppedRule("a decision hangs on another uniform than its own")
 
 

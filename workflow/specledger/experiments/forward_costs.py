@@ -6,12 +6,12 @@ They are measured once a block of texts, after a text of one of a few lengths in
 machine for a while slows both.
 """
 
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
 import torch
-from torch.utils.benchmark import Timer
 
 from specledger.decoding.counts import Clock
 from specledger.decoding.engines import Engine
@@ -19,18 +19,26 @@ from specledger.decoding.proposals import Output, Proposal, no_proposal
 from specledger.decoding.verification import Verifier
 from specledger.experiments.bundle import ModelBundle
 from specledger.experiments.sweep import PLAIN, served
+from specledger.foundation.devices import synchronize
 from specledger.models.llama import Llama
 from specledger.sampling.distributions import Sampling
 from specledger.sampling.uniforms import Uniforms
 
-MIN_RUN_S = 0.01  # a block
+MIN_RUN_S = 0.01  # of one piece in a block of texts
+MIN_CALLS = 3
 
 
-def seconds_of(call: Callable[[], object], threads: int) -> float:
-    """Median seconds of one call; `Timer` waits for a GPU by itself."""
+def seconds_of(call: Callable[[], object], device: torch.device) -> float:
+    """Median seconds of one call, of as many as `MIN_RUN_S` holds; `torch.utils.benchmark` takes four times as long."""
     call()
-    timer = Timer("call()", globals={"call": call}, num_threads=threads)
-    return timer.blocked_autorange(min_run_time=MIN_RUN_S).median
+    found: list[float] = []
+    while len(found) < MIN_CALLS or sum(found) < MIN_RUN_S:
+        synchronize(device)
+        start = time.perf_counter()
+        call()
+        synchronize(device)
+        found.append(time.perf_counter() - start)
+    return float(np.median(found))
 
 
 class Stand:
@@ -104,23 +112,23 @@ def cost_rows(
     tokens: list[int],
     *,
     sampling: Sampling,
-    threads: int,
 ) -> Iterator[dict]:
     """One row per engine and piece, after the text `tokens`."""
+    device = bundle.target.lm_head.weight.device
     for engine in engines:
         asked = served(engine, gammas)
         for gamma in sorted({0} | {gamma for choices in asked.values() for gamma in choices}):
             about = {"engine": engine.name, "part": "forward", "drafter": PLAIN, "gamma": gamma, "positions": gamma + 1}
-            yield {**about, "seconds": seconds_of(model_forward(bundle.target, engine, tokens, gamma + 1), threads)}
+            yield {**about, "seconds": seconds_of(model_forward(bundle.target, engine, tokens, gamma + 1), device)}
         plain = Stand(bundle, engine, PLAIN, 0, tokens, sampling).play_plain
         about = {"engine": engine.name, "part": "round", "drafter": PLAIN, "gamma": 0, "positions": 1}
-        yield {**about, "seconds": seconds_of(plain, threads)}
+        yield {**about, "seconds": seconds_of(plain, device)}
         for name, choices in asked.items():
             for gamma in choices:
                 about = {"engine": engine.name, "drafter": name, "gamma": gamma, "positions": 1}
                 stand = Stand(bundle, engine, name, gamma, tokens, sampling)
-                yield {**about, "part": "propose", "seconds": seconds_of(stand.propose, threads)}
-                yield {**about, "part": "round", "seconds": seconds_of(stand.play, threads)}
+                yield {**about, "part": "propose", "seconds": seconds_of(stand.propose, device)}
+                yield {**about, "part": "round", "seconds": seconds_of(stand.play, device)}
 
 
 def over_blocks(rows: Iterable[dict]) -> list[dict]:

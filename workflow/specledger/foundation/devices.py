@@ -39,7 +39,7 @@ def prepare(name: str, threads: int):
     torch.set_float32_matmul_precision("highest")
     # cuBLAS reads this when it starts; without it, its sums may come in another order each run.
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-    torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.set_deterministic_debug_mode("warn")  # use_deterministic_algorithms imports a compiler too, for a second
     torch.utils.deterministic.fill_uninitialized_memory = False  # costs 3% of a step; nothing reads it unwritten
     device = torch.device(resolve(name))
     if device.type == "cuda":
