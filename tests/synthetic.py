@@ -6,14 +6,11 @@ The numbers are plausible, hang together (eq. (1), Theorem 3.8, Σ min(p, q)) an
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
-from specledger.analysis import raw
-from specledger.analysis.measures import Evidence
 from synthetic_evidence import write_evidence
 from synthetic_files import ALPHAS, ENGINES, SWEPT, SYMBOLS, gammas_of, write_csv, write_json
 from synthetic_heads import write_heads, write_typical
 from synthetic_played import write_played
-from synthetic_time import write_goals, write_sweep, write_time_tables
+from synthetic_time import write_sweep, write_time_tables
 
 PARAMETERS = {"plain": (742_784, 0), "mtp": (742_784, 230_272), "draft": (54_592, 0)}
 LOSSES = {"plain": 1.524, "mtp": 1.521, "draft": 1.69}
@@ -183,14 +180,6 @@ def _summary(folder: Path, rows: list[dict], time: dict, seeds: tuple[int, ...],
     )  # fmt: skip
 
 
-def _goals(folder: Path, frames: dict[str, pd.DataFrame]) -> None:
-    """goals.csv, judged on the made-up tables of the clock; nobody's program was run beside ours."""
-    nothing = dict.fromkeys(Evidence.__dataclass_fields__, pd.DataFrame())
-    nothing |= {"peers": pd.DataFrame(columns=raw.PEER_COLUMNS)}
-    nothing |= {"training_speed": pd.DataFrame(columns=raw.TRAINING_SPEED_COLUMNS)}
-    write_goals(folder, Evidence(**nothing | frames))
-
-
 def write_synthetic_study(
     folder: Path,
     seeds: tuple[int, ...] = (1, 2, 3),
@@ -227,8 +216,7 @@ def write_synthetic_study(
     if heads:
         write_typical(folder, seeds)
     frames, time = write_time_tables(folder, seeds)
-    frames |= write_heads(folder, seeds, rows, frames, with_any=heads)
-    _goals(folder, frames)
+    write_heads(folder, seeds, rows, frames, with_any=heads)
     _claims(folder, len(seeds), tiny_shakespeare)
     _sample(folder, seeds, rng)
     write_played(folder, seeds, corpus_tail)

@@ -9,6 +9,7 @@ from specledger.analysis.differences import differences_table
 from specledger.statistics.goodness import monte_carlo_fit, pooled_chisquare, total_variation
 from specledger.statistics.power import detectable_leak, tv_bound
 from specledger.statistics.rates import clopper_pearson, wilson
+from specledger.tables.raw import RAW
 from synthetic_files import ALPHAS, ENGINES, SYMBOLS, write_csv, write_json
 
 DRAWS = 200_000
@@ -190,7 +191,7 @@ def write_evidence(
     for seed in seeds:
         write_csv(folder / "checks" / str(seed) / "oracle.csv", _oracle(seed, rng))
         write_csv(folder / "acceptance" / str(seed) / "contexts.csv", _contexts(seed, rng))
-        write_csv(folder / "acceptance" / str(seed) / "typical.csv", [], raw.TYPICAL_COLUMNS)
+        write_csv(folder / "acceptance" / str(seed) / "typical.csv", [], RAW["typical"].names)
         write_csv(folder / "sequences" / str(seed) / "sequences.csv", _sequences(seed, rng))
     write_csv(folder / "controls" / str(seeds[0]) / "controls.csv", _controls(seeds[0], rng))
     write_csv(folder / "controls" / str(seeds[0]) / "false_alarms.csv", _false_alarms(seeds[0]))

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from specledger.analysis import heads, raw, systems, tables, trees
+from specledger.tables.raw import RAW
 from synthetic_files import APART, HEADS, TREES, gammas_of, write_csv
 from synthetic_time import CLAIMS
 
@@ -70,15 +71,12 @@ def write_typical(folder: Path, seeds: tuple[int, ...]) -> None:
 
 def write_heads(
     folder: Path, seeds: tuple[int, ...], trainings: list[dict], clock: dict[str, pd.DataFrame], *, with_any: bool
-) -> dict[str, pd.DataFrame]:
-    """The tables of heads, siblings, trees and systems, empty but for the last without heads.
-
-    Returns what goals are judged on.
-    """
+) -> None:
+    """The tables of heads, siblings, trees and systems, empty but for the last without heads."""
     rng, training = np.random.default_rng(13), pd.DataFrame(trainings)
     heads_trained = _trainings(seeds, rng) if with_any else pd.DataFrame()
-    ranks = _ranks(seeds, rng) if with_any else pd.DataFrame(columns=raw.RANK_COLUMNS)
-    shapes = _shapes(seeds) if with_any else pd.DataFrame(columns=raw.SHAPE_COLUMNS)
+    ranks = _ranks(seeds, rng) if with_any else pd.DataFrame(columns=RAW["ranks"].names)
+    shapes = _shapes(seeds) if with_any else pd.DataFrame(columns=RAW["shapes"].names)
     found = {
         "heads": heads.heads_table(heads_trained, training),
         "ranks": trees.ranks_table(ranks),
@@ -92,4 +90,3 @@ def write_heads(
     for name, frame in found.items():
         tables.write_csv(frame, folder / "tables" / f"{name}.csv")
     assert not with_any or set(HEADS) == set(found["heads"]["head"])
-    return {"trees": found["trees"], "heads_share": heads.share_of_all(heads_trained, training)}

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from specledger.analysis import costs, goals, ledger, raw, summary, tables, timing
-from specledger.analysis.measures import Evidence
+from specledger.analysis import costs, ledger, raw, summary, tables, timing
 from synthetic_files import ALPHAS, APART, ENGINES, GAMMAS, SWEPT, TREES, gammas_of, write_csv
 
 TEXTS, TEXT_TOKENS = 3, 60  # decoded without a drafter, or by drafters that choose how much they propose
@@ -235,20 +234,15 @@ def write_sweep(folder: Path, seeds: tuple[int, ...], rng: np.random.Generator, 
 def write_time_tables(folder: Path, seeds: tuple[int, ...]) -> tuple[dict[str, pd.DataFrame], dict]:
     """The tables of the clock from the raw files, as the workflow makes them.
 
-    Returns what goals are judged on, and their part of summary.json.
+    Returns what claims are judged on, and their part of summary.json.
     """
     observed, rule = raw.read_sweep(folder, list(seeds)), raw.read_rule(folder, list(seeds))
     texts = timing.with_ratios(observed.runs)
     by_seed = ledger.methods_by_seed(texts, observed.forwards)
     found = tables.time_tables(observed, rule, texts, by_seed)
     for name, frame in found.items():
-        tables.write_csv(frame, folder / "tables" / f"{name}.csv")
+        tables.write_csv(tables.declared(name, frame), folder / "tables" / f"{name}.csv")
     quoted = summary.clock_summary(found["ledger"], found["forwards"]) | tables.time_summary(found)
     seen = {name: found[name] for name in ("ledger", "time", "noise", "cost_model")}
     seen |= {"texts": texts, "by_seed": by_seed, "forwards": costs.with_ratios(observed.forwards)}
     return seen, tables.jsonable(quoted)
-
-
-def write_goals(folder: Path, evidence: Evidence) -> None:
-    found = goals.judge_goals(goals.read_goals(CLAIMS), evidence, quick=False)
-    tables.write_csv(found, folder / "tables" / "goals.csv")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
-from specledger.analysis import claims, goals, measures, rules
+from specledger.analysis import claims, measures, rules
 from specledger.analysis.measures import Evidence, Measured
 from specledger.foundation.errors import UserError
 
@@ -164,10 +164,9 @@ def test_a_missing_key_a_twin_and_a_broken_file(tmp_path):
 
 
 def test_the_published_file():
-    found, aims = claims.read_claims(FILE), goals.read_goals(FILE)
+    found = claims.read_claims(FILE)
     assert len(found) >= 20 and {claim.section for claim in found} == {1, 2, 3, 4, 5}
-    assert {claim.measure["quantity"] for claim in [*found, *aims] if claim.measure} <= set(measures.MEASURES)
-    assert len(aims) >= 8 and all(goal.id.startswith("goal-") for goal in aims)
+    assert {claim.measure["quantity"] for claim in found if claim.measure} <= set(measures.MEASURES)
     assert claims.parameter(found, "plausible_share", "distance") == 0.0005
 
 
@@ -209,41 +208,3 @@ def test_a_gamma_that_is_not_swept_is_named():
     measure = {"quantity": "speedup", "engine": "cached", "drafter": "draft", "gamma": 6}
     found = claims.decide(claims.parse_claim(ENTRY | {"measure": measure}, "here"), None, quick=True)
     assert found.key == "no_gamma" and found.reason == "gamma 6 is not in this study's sweep"
-
-
-GOAL = {
-    "id": "goal-fast",
-    "title": "Fast",
-    "unit": "speed-up",
-    "rule": {"kind": "at_least", "limit": 2.3},
-    "measure": {"quantity": "loss", "model": "mtp"},
-    "trained": True,
-}
-
-
-def goal(losses: list[float], *, quick: bool = False) -> pd.Series:
-    """A goal judged on anything that has an interval."""
-    evidence = training({"mtp": losses}) if losses else nothing_but(training=training({"mtp": [1.0]}).training[:0])
-    return goals.judge_goals([goals.parse_goal(GOAL, "here")], evidence, quick=quick).iloc[0]
-
-
-def test_goals_are_reached_missed_or_neither():
-    assert goal([2.5, 2.51, 2.52])["verdict"] == "reached" and goal([2.0, 2.01, 2.02])["verdict"] == "missed"
-    assert goal([2.2, 2.3, 2.4])["verdict"] == "inconclusive" and goal([2.5])["verdict"] == "inconclusive"
-    assert goal([2.5, 2.51, 2.52], quick=True)["verdict"] == "inconclusive"
-    row = goal([])
-    assert row["verdict"] == "not measured" and row["measured"] is None and row["why"] == "Not measured in this study."
-
-
-def test_a_wrong_goal_is_refused(tmp_path):
-    path = tmp_path / "claims.yaml"
-    for change, words in (
-        ({"colour": 1}, "unknown key colour"),
-        ({"rule": {"kind": "at_least"}}, "key limit is missing"),
-    ):
-        path.write_text(yaml.safe_dump({"claims": [], "goals": [GOAL | change]}))
-        with pytest.raises(UserError, match=words):
-            goals.read_goals(path)
-    path.write_text(yaml.safe_dump({"claims": [], "goals": [GOAL, GOAL]}))
-    with pytest.raises(UserError, match="id goal-fast appears twice"):
-        goals.read_goals(path)

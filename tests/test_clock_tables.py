@@ -4,8 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from specledger.analysis import engines, noise, timing, waterfall
-from specledger.analysis.measures_time import MEASURES
-from test_claims import nothing_but
+from specledger.tables.registry import TABLES
 
 PARTS = ("draft", "catch_up", "verify", "accept", "sync", "other")
 
@@ -102,9 +101,6 @@ def test_time_adds_up_or_says_that_it_does_not(texts):
     found = timing.time_summary(table.reset_index())
     assert (found["rows"], found["rows_that_add_up"]) == (3, 1)
     assert found["worst_off"]["drafter"] == "draft" and found["worst_other"]["drafter"] == "ngram"
-    seen = nothing_but(time=table.reset_index())
-    assert MEASURES["parts_off"](seen).value == pytest.approx(1 - 1 / 1.03)
-    assert MEASURES["other_share"](seen).value == table["other_share"].max()
 
 
 def test_parts_that_overlap_do_not_pass():
@@ -112,7 +108,6 @@ def test_parts_that_overlap_do_not_pass():
     frame.loc[frame["drafter"] == "draft", ["draft_s", "other_s"]] += [9.0, -9.0]
     table = timing.time_table(timing.with_ratios(frame))
     assert not table.set_index("drafter").loc["draft", "adds_up"]
-    assert MEASURES["other_share"](nothing_but(time=table)).value == np.inf
 
 
 def noisy(shift: float) -> pd.DataFrame:
@@ -136,8 +131,6 @@ def test_a_pair_of_the_same_holds_one_and_clocks_cost_what_they_cost():
     assert 1 < row["spread_percent"] < 3  # the quartiles of a log ratio with sd 0.014 lie 0.019 apart
     found = noise.noise_summary(table.reset_index())
     assert (found["aa_inside"], found["aa_judged"]) == (1, 1) and found["clock_percent"] == row["cost_percent"]
-    seen = nothing_but(noise=table.reset_index())
-    assert MEASURES["aa_inside"](seen).value == 1 and MEASURES["clock_cost"](seen).value == row["ratio"] - 1
 
 
 @pytest.mark.parametrize(
@@ -158,7 +151,6 @@ def test_the_pair_that_decides_what_clocks_cost(pairs, deciding):
 def test_a_pair_that_differs_is_seen():
     table = noise.noise_table(noisy(0.02)).set_index("pair")
     assert not table.loc["A/A", "inside"] and table.loc["A/A", "lo"] > 1
-    assert MEASURES["aa_inside"](nothing_but(noise=table.reset_index())).value == 0
 
 
 def test_engines_and_their_agreement():
@@ -199,41 +191,7 @@ def test_only_small_known_margins_are_of_rounding(margins, largest, unknown, oth
     texts = [{**shared, "identical": "true", "first_divergence": None, "margin": None}]
     texts += [{**shared, "identical": "false", "first_divergence": 9, "margin": margin} for margin in margins]
     table = engines.agreement_table(pd.DataFrame(texts))
-    nothing = pd.DataFrame(columns=engines.ENGINE_COLUMNS)
+    nothing = pd.DataFrame(columns=TABLES["engines"].names)
     found = engines.engines_summary(nothing, table)
     assert (found["agreement_margin"], found["agreement_margins_unknown"]) == (largest, unknown)
     assert engines.writes_other_text(table).tolist() == [other]
-
-
-def test_the_best_speedup_is_of_a_lossless_row(texts):
-    ledger = LEDGER.assign(speedup_vs_recompute=[1.0, np.nan, np.nan])
-    found = MEASURES["best_speedup"](nothing_but(ledger=ledger, texts=texts))
-    assert (
-        found.value == pytest.approx(2.0) and "cached, ngram, gamma 2" in found.interval and "n = 2" in found.interval
-    )
-    lossy = ledger.assign(lossless=[True, False, True])
-    assert MEASURES["best_speedup"](nothing_but(ledger=lossy, texts=texts)).value == pytest.approx(0.5)
-    assert MEASURES["best_speedup"](nothing_but(ledger=ledger, texts=texts), over="recompute") is None
-
-
-def test_peers_that_were_not_run_are_not_measured():
-    columns = ["program", "method", "repeats", "seconds", "ratio_to_ours", "ratio_to_ours_lo", "ratio_to_ours_hi"]
-    nothing = nothing_but(peers=pd.DataFrame(columns=columns))
-    assert MEASURES["peer_ratio"](nothing, method="generate") is None
-    rows = [
-        ("specledger", "plain", 5, 1.0, np.nan, np.nan, np.nan), ("transformers", "generate", 5, 4.0, 4.0, 3.5, 4.5),
-        ("transformers", "generate", 5, 9.0, 9.0, 8.5, 9.5), ("transformers", "prompt lookup", 5, 3.0, 6.0, 5.0, 7.0),
-    ]  # fmt: skip
-    seen = nothing_but(peers=pd.DataFrame(rows, columns=columns).assign(interval="bootstrap"))
-    found = MEASURES["peer_ratio"](seen, method="generate")  # the fastest of their settings
-    assert (found.value, found.lo, found.hi, found.interval) == (4.0, 3.5, 4.5, "bootstrap, n = 5 blocks")
-    assert MEASURES["peer_ratio"](seen, method="assisted generation") is None
-
-
-def test_the_training_loop_beside_a_plain_one():
-    columns = ["model", "loop", "ratio", "ratio_lo", "ratio_hi", "blocks", "interval"]
-    rows = [("mtp", "nanogpt_style", 1.0, 1.0, 1.0, 8, "b"), ("mtp", "specledger", 1.5, 1.4, 1.6, 8, "b")]
-    found = MEASURES["training_ratio"](nothing_but(training_speed=pd.DataFrame(rows, columns=columns)), model="mtp")
-    assert (found.value, found.lo, found.hi) == (1.5, 1.4, 1.6)
-    empty = nothing_but(training_speed=pd.DataFrame(columns=columns))
-    assert MEASURES["training_ratio"](empty, model="mtp") is None

@@ -28,7 +28,7 @@ OF_SECONDS = {
 }
 # Nothing but seconds and their ratios, and figures of these.
 CLOCKED = {
-    *(f"tables/{name}.csv" for name in ("time", "goals", "waterfall", "noise", "cost_model", "claims")),
+    *(f"tables/{name}.csv" for name in ("time", "waterfall", "noise", "cost_model", "claims")),
     *(f"figures/{name}.svg" for name in ("wall_clock", "theory", "time_parts", "waterfall", "trees", "trees_speed")),
 }
 SMALL = {

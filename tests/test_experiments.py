@@ -6,7 +6,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from small import drafters_of, sizes, tiny_llama
-from specledger.analysis.raw import CONTEXT_COLUMNS, GREEDY_COLUMNS, PREFIX_COLUMNS, RUN_COLUMNS
 from specledger.decoding.counts import PHASES, Generated, Round
 from specledger.decoding.engines import engine
 from specledger.experiments import checks, forward_costs
@@ -18,6 +17,7 @@ from specledger.experiments.sweep import Method, Stop, measure, methods_of, read
 from specledger.sampling.distributions import Sampling, distribution
 from specledger.sampling.uniforms import Uniforms
 from specledger.sampling.verify import acceptance_probability
+from specledger.tables.raw import RAW
 
 CONFIG = sizes(context=24)
 TARGET = tiny_llama(CONFIG, seed=31)
@@ -30,7 +30,7 @@ TOKENS = np.random.default_rng(0).integers(CONFIG.vocabulary, size=60)
 def test_prefix_rows():
     models = {"mtp": TARGET, "draft": BUNDLE.drafters["draft"].parts[0]}
     rows = list(checks.prefix_rows(models, ENGINES, TOKENS[:24], short=20, seed=4))
-    assert list(rows[0]) == PREFIX_COLUMNS
+    assert list(rows[0]) == RAW["prefix"].names
     assert len(rows) == len(models) * len(ENGINES) * 2
     for row in rows:
         assert (row["fed_short"], row["fed_long"], row["rows"]) == (20, 24, 20)
@@ -51,7 +51,7 @@ def test_prefix_sees_a_model_that_looks_ahead(monkeypatch):
 def test_greedy_rows():
     prompt = TOKENS[:8].tolist()
     rows = list(checks.greedy_rows(BUNDLE, ENGINES, GAMMAS, prompt, count=12, seed=4))
-    assert list(rows[0]) == GREEDY_COLUMNS
+    assert list(rows[0]) == RAW["greedy"].names
     assert len(rows) == 2 * 4
     for row in rows:
         assert row["identical"] is True and row["first_divergence"] is None and row["top2_margin"] is None
@@ -77,7 +77,7 @@ def test_context_rows():
     contexts = np.stack([TOKENS[place - 24 : place] for place in places])
     shared = {"draws": 2000, "null_draws": 200_000, "sampling": Sampling(), "seed": 4, "after_each": lambda: None}
     rows = list(context_rows(BUNDLE, ["draft", "ngram", "mtp"], contexts, places, **shared))
-    assert list(rows[0]) == CONTEXT_COLUMNS
+    assert list(rows[0]) == RAW["contexts"].names
     assert [(row["drafter"], row["position"]) for row in rows] == [
         (name, place) for name in ("draft", "ngram", "mtp") for place in places
     ]
@@ -146,7 +146,7 @@ def test_sweep_rows():
         assert all(len(r["accept_probs"].split()) == r["drafted"] for r in rounds)
         assert (method.copy, method.clocked) == (row["copy"], row["clocked"])
     rows = [row for _, row, _ in found]
-    assert {*RUN_COLUMNS} <= set(rows[0])
+    assert {*RAW["runs"].names} <= set(rows[0])
     # Of each engine: plain decoding, four methods, plain once more, and two runs without clocks.
     assert len(rows) == len(done) == 3 * len(methods) == 3 * 2 * (1 + 4 + 3)
     orders = []

@@ -12,13 +12,14 @@ from specledger.experiments.bundle import with_trees
 from specledger.experiments.reference import proposed_logits
 from specledger.experiments.remembered import Remembered
 from specledger.experiments.sequences import Laws, sequence_rows
-from specledger.experiments.shapes import RANK_COLUMNS, SHAPE_COLUMNS, rank_rows, rates_of, shape_rows, wide_tree
+from specledger.experiments.shapes import rank_rows, rates_of, shape_rows, wide_tree
 from specledger.experiments.sweep import serves, why_not_served
 from specledger.foundation.drafters import base_of
 from specledger.foundation.records import write_rows
 from specledger.models.cache import tree_mask
 from specledger.sampling.distributions import GREEDY, Sampling, distribution
 from specledger.sampling.uniforms import Uniforms
+from specledger.tables.raw import RAW
 from specledger.theory.trees import Tree
 
 CONFIG = sizes(context=24)
@@ -160,11 +161,11 @@ def test_shapes_come_from_measured_siblings(tmp_path):
             BUNDLE, names, PROMPT, CACHED, texts=2, tokens=60, sampling=Sampling(), seed=1, after_each=lambda: None
         )
     )
-    assert set(ranks[0]) == set(RANK_COLUMNS) and {row["drafter"] for row in ranks} == set(names)
+    assert set(ranks[0]) == set(RAW["ranks"].names) and {row["drafter"] for row in ranks} == set(names)
     assert all(row["acceptance"] is None or 0 <= row["acceptance"] <= 1 for row in ranks)
     assert max(row["depth"] for row in ranks if row["drafter"] == "medusa1") == 4
     rows = shape_rows(BUNDLE, ranks, {"ngram_tree": [4, 9], "medusa1_typical": [6]}, seed=1)
-    assert set(rows[0]) == set(SHAPE_COLUMNS)
+    assert set(rows[0]) == set(RAW["shapes"].names)
     assert rows[1]["expected_tokens"] >= rows[0]["expected_tokens"] > 1
     write_rows(tmp_path / "shapes.csv", rows)
     bundle = with_trees(BUNDLE, tmp_path / "shapes.csv")

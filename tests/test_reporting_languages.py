@@ -92,7 +92,7 @@ def test_files_of_a_language_are_those_of_english():
 def test_every_published_reading_is_translated(language):
     file = yaml.safe_load((ROOT / "config" / "claims.yaml").read_text(encoding="utf-8"))
     readings, claims = file["claims"], read_texts(language)["claims"]
-    assert {entry["id"] for entry in (*readings, *file["goals"])} == set(claims["titles"])
+    assert {entry["id"] for entry in readings} == set(claims["titles"])
     noted = {reading["id"] for reading in readings if "note" in reading or reading["comparable"] is not True}
     assert noted == set(claims["notes"])
     for reading in readings:
@@ -102,10 +102,10 @@ def test_every_published_reading_is_translated(language):
 
 
 @pytest.mark.parametrize("language", OTHERS)
-def test_every_rule_of_a_goal_and_a_reading_is_translated(language):
+def test_every_rule_of_a_reading_is_translated(language):
     file = yaml.safe_load((ROOT / "config" / "claims.yaml").read_text(encoding="utf-8"))
     words = read_wording(language, {})
-    for entry in (*file["claims"], *file["goals"]):
+    for entry in file["claims"]:
         shown = [rules.describe(entry["rule"], entry.get("published"))] + [entry["unit"]] * ("published" in entry)
         for text in shown:
             assert not ENGLISH.search(views_claims.phrase(words, text)), (entry["id"], text)

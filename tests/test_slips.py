@@ -6,7 +6,7 @@ import re
 
 import pytest
 from specledger.foundation import progress
-from specledger.foundation.records import written_since
+from specledger.foundation.view import written_since
 from specledger.reporting import formats, inline
 from specledger.reporting.appendix import dotted
 from test_reporting import make

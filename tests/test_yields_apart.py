@@ -4,14 +4,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from small import drafters_of, sizes, tiny_llama
-from specledger.analysis.raw import AGREEMENT_COLUMNS, ROUNDS_APART_COLUMNS, read_csv
+from specledger.analysis.raw import read_csv
 from specledger.analysis.yields import counted, followed
 from specledger.decoding.engines import engine
-from specledger.experiments import agreement
 from specledger.experiments.bundle import ModelBundle
-from specledger.experiments.texts import ROUND_COLUMNS, chosen_rounds, text_rows
+from specledger.experiments.texts import chosen_rounds, text_rows
 from specledger.foundation.records import write_rows
 from specledger.sampling.distributions import Sampling
+from specledger.tables.raw import RAW
 
 CONFIG = sizes(7, context=24)
 TARGET = tiny_llama(CONFIG, seed=100)
@@ -29,7 +29,7 @@ def along() -> pd.DataFrame:
 def test_following_and_counting_agree(along, drafter, gamma):
     """Rounds of texts that speculation wrote against those expected along plain ones: 4.5 standard errors of both."""
     rows = pd.DataFrame(chosen_rounds(BUNDLE, {drafter: [gamma]}, [1, 2, 3], engine("cached"), **SHARED))
-    assert list(rows.columns) == ROUNDS_APART_COLUMNS and (rows["drafted"] <= gamma).all()
+    assert list(rows.columns) == RAW["apart"].names and (rows["drafted"] <= gamma).all()
     tokens = (rows["accept_len"] + 1).groupby(rows["text"]).sum()
     assert (tokens == TOKENS).all() and len(tokens) == TEXTS
     per_text = rows.groupby("text").size()
@@ -47,7 +47,7 @@ def test_the_rounds_repeat_and_each_gamma_has_its_own():
 
 
 def test_a_study_without_such_texts_writes_files_that_are_read(tmp_path):
-    for written, read in ((ROUND_COLUMNS, ROUNDS_APART_COLUMNS), (agreement.AGREEMENT_COLUMNS, AGREEMENT_COLUMNS)):
-        write_rows(tmp_path / "none.csv", [], written)
-        found = read_csv(tmp_path / "none.csv", read, 1, may_be_empty=True)
-        assert found.empty and list(found.columns) == read
+    for name in ("apart", "agreement"):
+        write_rows(tmp_path / "none.csv", [], RAW[name].names)
+        found = read_csv(tmp_path / "none.csv", RAW[name].names, 1, may_be_empty=True)
+        assert found.empty and list(found.columns) == RAW[name].names

@@ -1,40 +1,7 @@
 # From observations to tables: exactly the configured seeds, whatever else lies in the folders.
 TABLES = RESULTS / "tables"
 CLAIMS = Path(workflow.basedir) / "config" / "claims.yaml"
-TABLE_NAMES = (
-    "ledger.csv",
-    "time.csv",
-    "forwards.csv",
-    "cost_model.csv",
-    "waterfall.csv",
-    "best_gamma.csv",
-    "noise.csv",
-    "engines.csv",
-    "agreement.csv",
-    "acceptance.csv",
-    "prefix.csv",
-    "greedy.csv",
-    "seeds.csv",
-    "models.csv",
-    "oracle.csv",
-    "contexts.csv",
-    "p_values.csv",
-    "sequences.csv",
-    "controls.csv",
-    "false_alarms.csv",
-    "rates.csv",
-    "independence.csv",
-    "gap.csv",
-    "differences.csv",
-    "heads.csv",
-    "ranks.csv",
-    "trees.csv",
-    "typical.csv",
-    "systems.csv",
-    "claims.csv",
-    "goals.csv",
-    "summary.json",
-)
+TABLE_NAMES = (*(f"{name}.csv" for name in registry.TABLES), "summary.json")
 
 # What somebody measured beside the study, with benchmarks/ or as an audit, where there is any.
 EXTRAS = [

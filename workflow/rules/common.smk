@@ -16,7 +16,9 @@ from specledger.foundation.devices import resolve
 from specledger.foundation.ending import end_jobs_on_signals
 from specledger.foundation.errors import UserError
 from specledger.foundation.fingerprint import code_hash
-from specledger.foundation.records import hash_text, written_since
+from specledger.foundation.records import hash_text
+from specledger.foundation.view import written_since
+from specledger.tables import registry
 
 # Every stage calls `python`, the one that runs Snakemake, in an activated environment or not.
 os.environ.update(PATH=os.pathsep.join((os.path.dirname(sys.executable), *os.get_exec_path())))

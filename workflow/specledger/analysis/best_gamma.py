@@ -4,12 +4,8 @@ import numpy as np
 import pandas as pd
 
 from specledger.analysis.frames import ordered
+from specledger.tables.registry import TABLES
 from specledger.theory.speculation import best_of
-
-BEST_GAMMA_COLUMNS = (
-    "engine drafter gammas gamma_predicted speedup_predicted gamma_found speedup_found agrees loss_if_predicted "
-    "one_less loss_if_one_less one_more loss_if_one_more"
-).split()
 
 
 def _row(engine: str, drafter: str, rows: pd.DataFrame) -> dict:
@@ -41,5 +37,5 @@ def best_gamma_table(cost_model: pd.DataFrame) -> pd.DataFrame:
     """
     groups = cost_model.dropna(subset=["measured"]).groupby(["engine", "drafter"], sort=False)
     rows = [_row(*key, group) for key, group in groups if group["gamma"].nunique() > 1]
-    table = pd.DataFrame(rows, columns=BEST_GAMMA_COLUMNS)
+    table = pd.DataFrame(rows, columns=TABLES["best_gamma"].computed)
     return ordered(table.astype({"one_less": "Int64", "one_more": "Int64"}), ["engine", "drafter"])

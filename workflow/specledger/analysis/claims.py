@@ -11,13 +11,11 @@ import yaml
 
 from specledger.analysis import rules
 from specledger.analysis.measures import SAMPLED, Evidence, Measured, parameters_of
-from specledger.analysis.measures_time import MEASURES
+from specledger.analysis.measures_rule import MEASURES
 from specledger.foundation.errors import UserError
+from specledger.tables.registry import TABLES
 
 T = TypeVar("T")
-CLAIM_COLUMNS = (
-    "claim group title section source published unit rule measured lo hi interval verdict reason note why".split()
-)
 REQUIRED = {"id", "title", "section", "group", "source", "published", "unit", "rule", "comparable", "trained"}
 OPTIONAL = {"measure", "note"}
 CHOICES = {"side": ("above", "below")}
@@ -133,18 +131,18 @@ def parse_claim(entry: object, where: str) -> Claim:
 
 
 def read_file(path: Path) -> dict[str, list]:
-    """The lists of config/claims.yaml: `claims`, and `goals` where it has them; UserError in one line if it is none."""
+    """The lists of config/claims.yaml, `claims` and perhaps `systems`; UserError in one line if it is none."""
     try:
         content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise UserError(f"{path}: file is missing") from error
     except yaml.YAMLError as error:
         raise UserError(f"{path}: not YAML ({' '.join(str(error).split())})") from error
-    check_keys(content, {"claims"}, {"goals", "systems"}, str(path))
+    check_keys(content, {"claims"}, {"systems"}, str(path))
     for key, entries in content.items():
         if not isinstance(entries, list):
             raise UserError(f"{path}: {key} must be a list")
-    return {"goals": [], **content}
+    return content
 
 
 def parse_all(path: Path, key: str, parse: Callable[[object, str], T]) -> list[T]:
@@ -249,4 +247,4 @@ def judge_all(readings: list[Claim], evidence: Evidence, *, quick: bool) -> pd.D
                 "why": _sentence(claim, measured, verdict),
             }
         )
-    return pd.DataFrame(rows, columns=CLAIM_COLUMNS)
+    return pd.DataFrame(rows, columns=TABLES["claims"].computed)

@@ -1,106 +1,27 @@
-"""What a cell of an observation may hold: each column's kind and bounds, declared once, and the reader that checks."""
+"""The reader of observations, which holds each cell against the kind that its column is declared to be."""
 
 import csv
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from specledger.analysis.frames import ENGINES
-from specledger.foundation.drafters import IN_ORDER
 from specledger.foundation.errors import UserError
-
-TEXT, WHOLE, NUMBER, TRUTH = "text", "whole", "number", "truth"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Kind:
-    """Text, a whole number, a number or true/false; `above` excludes the lower end, `empty` allows an empty cell."""
-
-    type: str
-    low: float = -math.inf
-    high: float = math.inf
-    above: bool = False
-    empty: bool = False
-    endless: bool = False
-
-    def __str__(self) -> str:
-        if self.type == TEXT:
-            return "must not be empty"
-        if self.type == TRUTH:
-            return "must be true or false"
-        words = "must be a whole number" if self.type == WHOLE else "must be a number"
-        if math.isfinite(self.low) and math.isfinite(self.high):
-            words += f" from {self.low:g} to {self.high:g}"
-        elif math.isfinite(self.low):
-            words += f" above {self.low:g}" if self.above else f" of at least {self.low:g}"
-        return words + (" or empty" if self.empty else "")
-
-    def wrong(self, values: np.ndarray) -> np.ndarray:
-        """Which of these numbers are none that the kind allows; NaN stands for an empty cell."""
-        with np.errstate(invalid="ignore"):
-            bad = (values < self.low) | (values > self.high) | (self.above & (values <= self.low))
-            if not self.endless:
-                bad |= np.isinf(values)
-            if self.type == WHOLE:  # a float holds each whole number up to 2**53
-                bad |= (values != np.floor(values)) | (np.abs(values) > 2**53)
-        missing = np.isnan(values)
-        return np.where(missing, not self.empty, bad)
+from specledger.tables.columns import KINDS, NUMBER, TEXT, TRUTH, WHOLE, Kind
+from specledger.tables.raw import CHOICES, NO_MORE_THAN
 
 
-def _declared(kinds: Mapping[Kind, str]) -> dict[str, Kind]:
-    found = [(name, kind) for kind, names in kinds.items() for name in names.split()]
-    assert len({name for name, _ in found}) == len(found), "a column is declared twice"
-    return dict(found)
-
-
-SHARE, AMOUNT = {"type": NUMBER, "low": 0, "high": 1}, {"type": NUMBER, "low": 0}
-NAMES = Kind(type=TEXT)
-WORDS = Kind(type=TEXT, empty=True)
-SEED = Kind(type=WHOLE, low=0, high=2**32 - 1)
-COUNTS = Kind(type=WHOLE, low=0)
-COUNTS_IF_ANY = Kind(type=WHOLE, low=0, empty=True)
-SIZES = Kind(type=WHOLE, low=1)
-SHARES, SHARES_IF_ANY = Kind(**SHARE), Kind(**SHARE, empty=True)
-AMOUNTS, AMOUNTS_IF_ANY = Kind(**AMOUNT), Kind(**AMOUNT, empty=True)
-POSITIVE, POSITIVE_IF_ANY = Kind(**AMOUNT, above=True), Kind(**AMOUNT, above=True, empty=True)
-ANY_NUMBER, MAY_BE_ENDLESS = Kind(type=NUMBER, empty=True), Kind(type=NUMBER, empty=True, endless=True)
-KINDS = _declared(
-    {
-        NAMES: "drafter context engine context_rule model part kind rule source test precision reference device "
-        "program method interval loop parents head trunk checkpoint",
-        WORDS: "accept_probs tree why ours",
-        SEED: "seed",
-        COUNTS: "position draws accepted null_draws accept_len round drafted examined text gamma used copy "
-        "rounds target_forwards draft_forwards rows fed_short fed_long prompt_tokens generated_tokens rejected repeat "
-        "full_rounds rank order parameters head_parameters chosen_step",
-        SIZES: "tokens depth nodes positions texts n repeats blocks vocabulary threads steps batch",
-        COUNTS_IF_ANY: "df resamples first_divergence tree_nodes top_k",
-        SHARES: "beta tv_output tv_draft kept tv level rate lo hi",
-        SHARES_IF_ANY: "acceptance acceptance_lo acceptance_hi tv_expected tv_q999 tv_p_value p_value chi2_p_value "
-        "detectable_leak detectable_tv tv_bound null_tv_lo null_tv_hi power top_p min_p",
-        AMOUNTS: "temperature max_abs_deviation max_abs_difference expected_tokens train_s validation_loss seconds_lo "
-        "seconds_hi",
-        AMOUNTS_IF_ANY: "draft_s catch_up_s verify_s accept_s sync_s compile_s validation_mtp_loss",
-        POSITIVE: "wall_s seconds learning_rate",
-        POSITIVE_IF_ANY: "ratio ratio_lo ratio_hi ratio_to_ours ratio_to_ours_lo ratio_to_ours_hi",
-        ANY_NUMBER: "other_s",  # what the clocks leave over; two that overlap make it negative
-        MAY_BE_ENDLESS: "statistic margin top2_margin",
-        Kind(**AMOUNT, empty=True, endless=True): "chi2",  # of a symbol that p never says
-        Kind(type=TRUTH): "identical available expected caught clocked",
-    }
-)
-CHOICES = {  # of names that a table holds few of: another one would make a row that nothing is compared with
-    "engine": ENGINES,
-    "reference": ENGINES,
-    "context_rule": ("window", "sliding"),
-    "drafter": IN_ORDER,
-    "precision": ("float32", "float64"),
-}
-NO_MORE_THAN = (("accepted", "examined"), ("accepted", "draws"), ("examined", "drafted"), ("accept_len", "examined"))
+def _wrong(kind: Kind, values: np.ndarray) -> np.ndarray:
+    """Which of these numbers are none that the kind allows; NaN stands for an empty cell."""
+    with np.errstate(invalid="ignore"):
+        bad = (values < kind.low) | (values > kind.high) | (kind.above & (values <= kind.low))
+        if not kind.endless:
+            bad |= np.isinf(values)
+        if kind.type == WHOLE:  # a float holds each whole number up to 2**53
+            bad |= (values != np.floor(values)) | (np.abs(values) > 2**53)
+    return np.where(np.isnan(values), not kind.empty, bad)
 
 
 def _refuse(path: Path, row: int, column: str, value: object, allowed: object) -> None:
@@ -123,7 +44,7 @@ def _typed(path: Path, name: str, cells: pd.Series, kind: Kind) -> pd.Series:
         return found.astype(bool)
     values = pd.to_numeric(cells, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
     unread = np.isnan(values) & cells.notna().to_numpy()
-    wrong = unread | kind.wrong(values)
+    wrong = unread | _wrong(kind, values)
     if wrong.any():
         row = int(wrong.argmax())
         _refuse(path, row + 1, name, _shown(cells.iloc[row]), kind)
@@ -191,7 +112,8 @@ def check_record(path: Path, record: Mapping, required: list[str]) -> None:
         kind = KINDS[key]
         if kind.type in (WHOLE, NUMBER):
             is_number = isinstance(value, int | float) and not isinstance(value, bool)
-            good = (is_number or value is None) and not kind.wrong(np.array([math.nan if value is None else value]))[0]
+            good = value is None or is_number
+            good = good and not _wrong(kind, np.array([math.nan if value is None else value]))[0]
         else:
             good = isinstance(value, bool if kind.type == TRUTH else str)
         if not good:

@@ -10,12 +10,9 @@ from specledger.analysis.frames import PLAIN, ordered
 from specledger.analysis.timing import METHOD, row_names
 from specledger.analysis.yields import Yield, yield_of
 from specledger.foundation.drafters import CHOOSERS, branched
+from specledger.tables.registry import TABLES
 from specledger.theory.speculation import measured_cost_speedup, walltime_speedup
 
-COST_MODEL_COLUMNS = (
-    "engine drafter gamma tokens_per_round alpha_apart proposals t_ar t_draft t_propose t_verify overhead "
-    "plain_overhead t_round c v theorem38 cost_model measured measured_lo measured_hi miss theorem38_miss"
-).split()
 MISS_LIMIT = 0.05
 ALL = "all"
 
@@ -72,7 +69,7 @@ def cost_model_table(
         cells["miss"] = cells["cost_model"] / row.speedup - 1
         cells["theorem38_miss"] = cells.get("theorem38", np.nan) / row.speedup - 1
         rows.append(cells)
-    return ordered(pd.DataFrame(rows, columns=COST_MODEL_COLUMNS), METHOD)
+    return ordered(pd.DataFrame(rows, columns=TABLES["cost_model"].computed), METHOD)
 
 
 def r_squared(predicted: pd.Series, measured: pd.Series) -> float | None:

@@ -13,10 +13,10 @@ from specledger.analysis.frames import PLAIN, columns_of, mean, ordered
 from specledger.foundation.drafters import SPECS, base_of
 from specledger.foundation.errors import UserError
 from specledger.statistics.intervals import t_interval
+from specledger.tables.registry import TABLES
 
 FORWARD, PROPOSE, ROUND = "forward", "propose", "round"
 KEYS = ["engine", "part", "drafter", "gamma", "positions"]
-FORWARD_TABLE_COLUMNS = "engine part model drafter gamma positions seconds seconds_lo seconds_hi c".split()
 # A drafter that chooses how much it proposes is timed after a few texts, where it may stop anywhere: its costs are
 # those of the drafter that does the same work.
 LENDER = {name: spec.costs_of for name, spec in SPECS.items() if spec.costs_of is not None}
@@ -123,5 +123,5 @@ def forwards_table(forwards: pd.DataFrame) -> pd.DataFrame:
     for key, group in with_ratios(forwards).groupby(keys, sort=True):
         seconds = columns_of("seconds", t_interval(group["seconds"]))
         rows.append(dict(zip(keys, key, strict=True)) | seconds | {"c": mean(group["c"])})
-    table = pd.DataFrame(rows)[FORWARD_TABLE_COLUMNS]
+    table = pd.DataFrame(rows)[TABLES["forwards"].computed]
     return ordered(table, ["engine", "part", "model", "gamma", "positions"])

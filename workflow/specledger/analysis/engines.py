@@ -4,10 +4,9 @@ import pandas as pd
 
 from specledger.analysis.frames import columns_of, is_true, ordered
 from specledger.statistics.intervals import t_interval
+from specledger.tables.registry import TABLES
 
-ENGINE_COLUMNS = "engine available why compile_s compile_s_lo compile_s_hi seeds".split()
 AGREEMENT_KEYS = ["engine", "reference", "drafter", "gamma"]
-AGREEMENT_COLUMNS = [*AGREEMENT_KEYS, *"texts identical first_divergence margin margins_unknown tokens seeds".split()]
 ROUNDING = 1e-5  # in probability: a decision that fell otherwise by less may be that of two sums rounded differently
 
 
@@ -21,7 +20,7 @@ def engines_table(engines: pd.DataFrame) -> pd.DataFrame:
         seconds = group.loc[group["available"], "compile_s"].dropna()
         row |= columns_of("compile_s", t_interval(seconds) if len(seconds) else None)
         rows.append(row | {"seeds": group["seed"].nunique()})
-    return ordered(pd.DataFrame(rows, columns=ENGINE_COLUMNS), ["engine"])
+    return ordered(pd.DataFrame(rows, columns=TABLES["engines"].computed), ["engine"])
 
 
 def agreement_table(agreement: pd.DataFrame) -> pd.DataFrame:
@@ -40,7 +39,7 @@ def agreement_table(agreement: pd.DataFrame) -> pd.DataFrame:
         row |= {"first_divergence": group["first_divergence"].min(), "margin": group["margin"].max()}
         row["margins_unknown"] = int(group.loc[~group["identical"], "margin"].isna().sum())
         rows.append(row | {"tokens": int(group["tokens"].max()), "seeds": group["seed"].nunique()})
-    return ordered(pd.DataFrame(rows, columns=AGREEMENT_COLUMNS), ["engine", "drafter", "gamma"])
+    return ordered(pd.DataFrame(rows, columns=TABLES["agreement"].computed), ["engine", "drafter", "gamma"])
 
 
 def writes_other_text(agreement: pd.DataFrame) -> pd.Series:

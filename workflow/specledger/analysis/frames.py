@@ -5,9 +5,9 @@ import pandas as pd
 
 from specledger.foundation.drafters import IN_ORDER, branched
 from specledger.statistics.intervals import Interval
+from specledger.tables.raw import ENGINES
 
 PLAIN = "none"
-ENGINES = ("recompute", "cached", "compiled", "target")
 ORDER = (*ENGINES, *IN_ORDER)
 SHOWN_FIRST = {name: place for place, name in enumerate(ORDER)}
 

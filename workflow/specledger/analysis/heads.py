@@ -40,13 +40,6 @@ def _share(group: pd.DataFrame, training: pd.DataFrame) -> pd.Series:
     return (group.set_index("seed")["train_s"] / target_seconds(training)).dropna()
 
 
-def share_of_all(heads: pd.DataFrame, training: pd.DataFrame) -> pd.Series:
-    """By seed: the seconds of all heads together over those of the target; empty where no head was trained."""
-    if heads.empty:
-        return pd.Series(dtype=float)
-    return (heads.groupby("seed")["train_s"].sum() / target_seconds(training)).dropna()
-
-
 def beyond_target(drafter: str, heads: pd.DataFrame, training: pd.DataFrame) -> tuple[float, float]:
     """Parameters that a drafter adds to the target, and its training over the target's; nan where none is known."""
     target_s, models = target_seconds(training), training.set_index(["model", "seed"])

@@ -9,15 +9,10 @@ from specledger.analysis.frames import PLAIN, columns_of, known, mean, ordered
 from specledger.analysis.timing import is_counted, ratio_interval
 from specledger.foundation.drafters import CHOOSERS, TYPICAL, branched
 from specledger.statistics.intervals import Interval, t_interval
+from specledger.tables.registry import TABLES
 from specledger.theory.speculation import expected_tokens_per_round, measured_cost_speedup, walltime_speedup
 
 METHOD = ["engine", "context_rule", "drafter", "gamma", "temperature"]
-LEDGER_COLUMNS = (
-    "engine context_rule drafter gamma tree_nodes temperature lossless target_forwards draft_forwards tokens "
-    "alpha alpha_lo alpha_hi tokens_per_round tokens_per_round_lo tokens_per_round_hi wall_s wall_s_lo wall_s_hi "
-    "speedup speedup_lo speedup_hi speedup_method speedup_vs_recompute speedup_vs_recompute_lo "
-    "speedup_vs_recompute_hi c eq1 theorem38 cost_model v overhead cost_model_overhead proposals tv seeds repeats"
-).split()
 
 
 def methods_by_seed(texts: pd.DataFrame, forwards: pd.DataFrame) -> pd.DataFrame:
@@ -142,4 +137,4 @@ def ledger_table(
         for key, group in by_seed.groupby(METHOD, sort=True)
     ]
     table = pd.DataFrame(rows).merge(typical[["drafter", "gamma", "tv"]], on=["drafter", "gamma"], how="left")
-    return ordered(table[LEDGER_COLUMNS], METHOD)
+    return ordered(table[TABLES["ledger"].computed], METHOD)

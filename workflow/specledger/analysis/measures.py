@@ -18,11 +18,7 @@ from specledger.theory.speculation import expected_tokens_per_round, walltime_sp
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """Observations by seed (methods, single texts, single forwards, trainings, checks), and tables of the clock.
-
-    `peers` and `training_speed` hold what other programs took beside ours; they are empty where nobody ran them.
-    `heads_share` is, by seed, what the training of all heads took over that of the target.
-    """
+    """Observations by seed: methods, single texts, single forwards, trainings, checks."""
 
     by_seed: pd.DataFrame
     texts: pd.DataFrame
@@ -35,14 +31,6 @@ class Evidence:
     plain_texts: pd.DataFrame
     oracle: pd.DataFrame
     sequences: pd.DataFrame
-    ledger: pd.DataFrame
-    time: pd.DataFrame
-    noise: pd.DataFrame
-    cost_model: pd.DataFrame
-    peers: pd.DataFrame
-    training_speed: pd.DataFrame
-    trees: pd.DataFrame
-    heads_share: pd.Series
 
 
 @dataclass(frozen=True, kw_only=True)

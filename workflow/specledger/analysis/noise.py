@@ -6,13 +6,10 @@ import pandas as pd
 from specledger.analysis.frames import PLAIN, is_true, ordered
 from specledger.analysis.timing import BLOCK, ratio_interval
 from specledger.statistics.intervals import LEVEL, Interval
+from specledger.tables.registry import TABLES
 
 AA, CLOCKS = "A/A", "clocks"
 KEYS = [*BLOCK, "engine", "drafter", "gamma"]
-NOISE_COLUMNS = (
-    "engine pair drafter gamma ratio lo hi n_pairs n_seeds method level inside inside_family cost_percent "
-    "cost_percent_lo cost_percent_hi spread_percent"
-).split()
 CLOCK_LIMIT = 2.0  # percent of a text that reading the clocks may cost
 
 
@@ -58,7 +55,7 @@ def noise_table(runs: pd.DataFrame) -> pd.DataFrame:
     for kind, pairs in noise_pairs(runs).items():
         groups = list(pairs.groupby(["engine", "drafter", "gamma"]))
         rows += [_row(kind, key, group, len(groups)) for key, group in groups]
-    return ordered(pd.DataFrame(rows, columns=NOISE_COLUMNS), ["pair", "engine", "drafter", "gamma"])
+    return ordered(pd.DataFrame(rows, columns=TABLES["noise"].computed), ["pair", "engine", "drafter", "gamma"])
 
 
 def _deciding(clocks: pd.DataFrame) -> pd.Series:

@@ -11,12 +11,8 @@ from specledger.analysis.frames import columns_of, known, mean
 from specledger.analysis.heads import beyond_target
 from specledger.foundation.drafters import HEADS, TREE, TYPICAL, base_of, branched, fastest
 from specledger.statistics.intervals import t_interval
+from specledger.tables.registry import TABLES
 
-SYSTEM_COLUMNS = (
-    "system title source published setting comparable engine drafter shape gamma lossless parameters train_share "
-    "alpha_by_position tokens_per_round tokens_per_round_lo tokens_per_round_hi speedup speedup_lo speedup_hi "
-    "speedup_method tv tv_lo tv_hi seeds"
-).split()
 REQUIRED = {"id", "title", "source", "published", "setting", "comparable", "drafters"}
 CHAIN, BRANCHES = "chain", "tree"
 YIELD, SPEED = (
@@ -97,7 +93,7 @@ def systems_table(
                     row = same.loc[same["speedup"].idxmax()]
                     cost = {"parameters": parameters, "train_share": share}
                     rows.append(about | cost | _cells(row, rounds, typical))
-    return pd.DataFrame(rows, columns=SYSTEM_COLUMNS)
+    return pd.DataFrame(rows, columns=TABLES["systems"].computed)
 
 
 def _cells(row: pd.Series, rounds: pd.DataFrame, typical: pd.DataFrame) -> dict:

@@ -12,7 +12,6 @@ from specledger.analysis import (
     costs,
     engines,
     evidence,
-    goals,
     heads,
     ledger,
     noise,
@@ -33,21 +32,15 @@ from specledger.analysis.waterfall import waterfall_table
 from specledger.foundation.errors import UserError
 from specledger.foundation.records import write_table
 from specledger.statistics.intervals import t_interval
+from specledger.tables.registry import TABLES
 
-SEED_COLUMNS = (
-    "seed model parameters head_parameters steps chosen_step validation_loss validation_mtp_loss tokens_per_s train_s"
-).split()
-MODEL_COLUMNS = (
-    "model parameters head_parameters steps batch learning_rate n validation_loss validation_loss_lo "
-    "validation_loss_hi validation_mtp_loss validation_mtp_loss_lo validation_mtp_loss_hi"
-).split()
 SETTINGS = ["parameters", "head_parameters", "steps", "batch", "learning_rate"]
 
 
 def seeds_table(training: pd.DataFrame) -> pd.DataFrame:
     """One row per seed and model: sizes, the step kept, losses in nats a character, training speed."""
     table = training.assign(tokens_per_s=training["tokens"] / training["train_s"].where(training["train_s"] > 0))
-    return table.sort_values(["seed", "model"])[SEED_COLUMNS]
+    return table.sort_values(["seed", "model"])[TABLES["seeds"].computed]
 
 
 def _model_row(training: pd.DataFrame, model: str) -> dict:
@@ -67,7 +60,7 @@ def models_table(training: pd.DataFrame, ngram: dict) -> pd.DataFrame:
     """One row per model, losses with 95% t intervals over seeds; the n-gram is counted once (n = 1)."""
     rows = [_model_row(training, model) for model in raw.MODELS]
     rows.append({"model": "ngram", "n": 1, "validation_loss": ngram["validation_loss"]})
-    return pd.DataFrame(rows, columns=MODEL_COLUMNS)
+    return pd.DataFrame(rows, columns=TABLES["models"].computed)
 
 
 def rule_tables(observed: raw.RawRule, distance: float | None) -> dict[str, pd.DataFrame]:
@@ -77,7 +70,7 @@ def rule_tables(observed: raw.RawRule, distance: float | None) -> dict[str, pd.D
     """
     rates, independence = acceptance_tables(observed.rounds)
     return {
-        "acceptance": ordered(observed.draws, ["seed", "drafter", "position"])[raw.ACCEPTANCE_COLUMNS],
+        "acceptance": ordered(observed.draws, ["seed", "drafter", "position"])[TABLES["acceptance"].computed],
         "oracle": evidence.oracle_table(observed.oracle),
         "contexts": evidence.contexts_table(observed.contexts, distance),
         "p_values": evidence.p_values_table(observed.contexts),
@@ -130,14 +123,14 @@ def time_summary(tables: dict[str, pd.DataFrame]) -> dict:
 
 
 def build(observed: raw.Raw, margin: float, distance: float | None) -> tuple[dict[str, pd.DataFrame], dict, Evidence]:
-    """Every table by name, the summary, and the evidence on which claims and goals are judged."""
+    """Every table by name, the summary, and the evidence on which claims are judged."""
     texts = timing.with_ratios(observed.sweep.runs)
     by_seed = ledger.methods_by_seed(texts, observed.sweep.forwards)
     tables = {
         **time_tables(observed.sweep, observed.rule, texts, by_seed),
         **rule_tables(observed.rule, distance),
-        "prefix": ordered(observed.prefix, ["seed", "model", "engine", "precision"])[raw.PREFIX_COLUMNS],
-        "greedy": ordered(observed.greedy, ["seed", "engine", "drafter", "gamma"])[raw.GREEDY_COLUMNS],
+        "prefix": ordered(observed.prefix, ["seed", "model", "engine", "precision"])[TABLES["prefix"].computed],
+        "greedy": ordered(observed.greedy, ["seed", "engine", "drafter", "gamma"])[TABLES["greedy"].computed],
         "seeds": seeds_table(observed.training),
         "models": models_table(observed.training, observed.ngram),
         "differences": differences_table(observed.training, margin),
@@ -154,10 +147,7 @@ def build(observed: raw.Raw, margin: float, distance: float | None) -> tuple[dic
         forwards=costs.with_ratios(observed.sweep.forwards),
         contexts=observed.rule.contexts,
         plain_texts=observed.rule.plain_texts,
-        peers=observed.peers,
-        training_speed=observed.training_speed,
-        heads_share=heads.share_of_all(observed.heads.training, observed.training),
-        **{name: tables[name] for name in ("oracle", "sequences", "ledger", "time", "noise", "cost_model", "trees")},
+        **{name: tables[name] for name in ("oracle", "sequences")},
         **shared,
     )
     return tables, summary, judged_on
@@ -168,6 +158,12 @@ def _plain_cells(column: pd.Series) -> pd.Series:
     if column.dtype == bool or (column.dtype == object and column.dropna().map(type).eq(bool).all()):
         return column.map({True: "true", False: "false"})
     return column
+
+
+def declared(name: str, frame: pd.DataFrame) -> pd.DataFrame:
+    """The table's columns in the order of their declaration, with those that the declaration itself computes."""
+    derived = {column.names: column.of(frame) for column in TABLES[name].columns if column.of is not None}
+    return frame.assign(**derived)[TABLES[name].names]
 
 
 def write_csv(table: pd.DataFrame, path: Path) -> None:
@@ -214,7 +210,7 @@ def write_tables(
 
     Raises UserError naming the file that is missing or wrong; nothing is written then.
     """
-    readings, aims = claims.read_claims(claims_file), goals.read_goals(claims_file)
+    readings = claims.read_claims(claims_file)
     distance = claims.parameter(readings, "plausible_share", "distance")
     observed = raw.read_raw(Path(results), seeds, heads=trained_heads, trees=with_trees)
     frames, summary, judged_on = build(observed, margin, distance)
@@ -227,10 +223,9 @@ def write_tables(
         frames["typical"],
     )
     frames["claims"] = claims.judge_all(readings if compare else [], judged_on, quick=quick)
-    frames["goals"] = goals.judge_goals(aims, judged_on, quick=quick)
     tables = Path(tables)
     tables.mkdir(parents=True, exist_ok=True)
     for name, frame in frames.items():
-        write_csv(frame, tables / f"{name}.csv")
+        write_csv(declared(name, frame), tables / f"{name}.csv")
     text = json.dumps(jsonable(summary), sort_keys=True, allow_nan=False, indent=2, ensure_ascii=False)
     (tables / "summary.json").write_text(text + "\n", encoding="utf-8", newline="\n")

@@ -11,12 +11,12 @@ from specledger.analysis.frames import PLAIN, is_true, ordered
 from specledger.foundation.errors import UserError
 from specledger.statistics.intervals import LEVEL, Interval
 from specledger.statistics.paired import paired_log_interval
+from specledger.tables.registry import TABLES
 
 BLOCK = ["seed", "repeat", "temperature"]
 METHOD = ["engine", "drafter", "gamma"]
 PARTS = ["draft", "catch_up", "verify", "accept", "sync", "other"]
 SUM_LIMIT, OTHER_LIMIT = 0.02, 0.05  # of the clock: how far the parts may miss it, and what may stay unexplained
-TIME_COLUMNS = [*METHOD, *PARTS, "wall_s", "parts_s", "off", "other_share", "adds_up"]
 
 
 def of_study(runs: pd.DataFrame) -> pd.DataFrame:
@@ -78,7 +78,7 @@ def time_table(texts: pd.DataFrame) -> pd.DataFrame:
     table["off"] = table["parts_s"] / table["wall_s"] - 1
     table["other_share"] = table["other"] / table["wall_s"]
     table["adds_up"] = (table["off"].abs() <= SUM_LIMIT) & table["other_share"].between(-SUM_LIMIT, OTHER_LIMIT)
-    return ordered(table[TIME_COLUMNS], METHOD)
+    return ordered(table[TABLES["time"].computed], METHOD)
 
 
 def row_names(row: pd.Series) -> dict:

@@ -4,6 +4,7 @@ import pandas as pd
 
 from specledger.analysis.frames import PLAIN, ordered
 from specledger.analysis.timing import METHOD, PARTS
+from specledger.tables.registry import TABLES
 
 FORWARDS, DRAFTING, CATCHING_UP, WIDER = "forwards_saved", "drafting", "catch_up", "wider_verify"
 ACCEPTING, WAITING, REST, PAIRS = "accept", "sync", "rest", "pairs"
@@ -11,7 +12,6 @@ STEP_OF = {
     "draft": DRAFTING, "catch_up": CATCHING_UP, "verify": WIDER, "accept": ACCEPTING, "sync": WAITING, "other": REST,
 }  # fmt: skip
 BEST, WORST = "best", "worst"
-WATERFALL_COLUMNS = "engine drafter gamma case overall place step ratio_before ratio_after factor".split()
 
 
 def _seconds_a_round(texts: pd.DataFrame) -> dict[str, float]:
@@ -66,4 +66,4 @@ def waterfall_table(ledger: pd.DataFrame, texts: pd.DataFrame) -> pd.DataFrame:
             cells = {name: row[name] for name in METHOD} | {"case": case, "overall": overall, "place": place}
             ratios = {"ratio_before": before, "ratio_after": after, "factor": after / before}
             rows.append(cells | {"step": step} | ratios)
-    return ordered(pd.DataFrame(rows, columns=WATERFALL_COLUMNS), ["engine", "case", "place"])
+    return ordered(pd.DataFrame(rows, columns=TABLES["waterfall"].computed), ["engine", "case", "place"])

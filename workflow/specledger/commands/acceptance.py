@@ -6,15 +6,16 @@ from specledger.commands import measuring
 from specledger.decoding.engines import engine
 from specledger.experiments.acceptance import choose_positions, judge, simulate
 from specledger.experiments.contexts import context_rows
-from specledger.experiments.lossy import LOSSY_COLUMNS, lossy_rows
+from specledger.experiments.lossy import lossy_rows
 from specledger.experiments.reference import next_logits
 from specledger.experiments.shown_rounds import DRAFTER, GAMMA, ROUNDS, shown_rounds
-from specledger.experiments.texts import ROUND_COLUMNS, chosen_rounds, text_rows
+from specledger.experiments.texts import chosen_rounds, text_rows
 from specledger.foundation.drafters import TYPICAL
 from specledger.foundation.progress import Progress
 from specledger.foundation.records import write_json, write_rows
 from specledger.sampling.distributions import Sampling, distribution
 from specledger.sampling.uniforms import Uniforms, stream
+from specledger.tables.raw import RAW
 
 add_arguments = measuring.add_arguments
 
@@ -46,10 +47,10 @@ def run(options, log) -> None:
         write_rows(options.output / "texts.csv", list(found))
         lossy = {name: sizes for name, sizes in settings["choosers"].items() if name.endswith(TYPICAL)}
         found = lossy_rows(bundle, lossy, contexts_CT, places, engine("cached"), **shared)
-        write_rows(options.output / "typical.csv", list(found), LOSSY_COLUMNS)
+        write_rows(options.output / "typical.csv", list(found), RAW["typical"].names)
         choosers = settings["choosers"]
         chosen = list(chosen_rounds(bundle, choosers, corpus.prompt.tolist(), engine("cached"), **size, **shared))
-        write_rows(options.output / "rounds.csv", chosen, ROUND_COLUMNS)
+        write_rows(options.output / "rounds.csv", chosen, RAW["apart"].names)
     measuring.certify(options, settings, bundle)
 
 

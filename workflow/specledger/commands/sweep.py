@@ -8,7 +8,7 @@ from pathlib import Path
 
 from specledger.commands import measuring
 from specledger.decoding.engines import usable
-from specledger.experiments.agreement import AGREEMENT_COLUMNS, agreement_rows
+from specledger.experiments.agreement import agreement_rows
 from specledger.experiments.bundle import ModelBundle
 from specledger.experiments.forward_costs import cost_rows, over_blocks
 from specledger.experiments.sweep import (
@@ -22,12 +22,13 @@ from specledger.experiments.sweep import (
     warm_up,
     why_not_served,
 )
-from specledger.experiments.texts import ROUND_COLUMNS, chosen_rounds
+from specledger.experiments.texts import chosen_rounds
 from specledger.foundation.devices import describe
 from specledger.foundation.progress import Progress
 from specledger.foundation.records import write_json, write_rows
 from specledger.sampling.distributions import Sampling
 from specledger.sampling.uniforms import Uniforms
+from specledger.tables.raw import RAW
 
 SAMPLE_TOKENS = 240
 COST_PLACES = 4
@@ -71,14 +72,14 @@ def write(
     write_rows(output / "rounds.csv", rounds)
     # Where no two engines share a rule of context, as without a compiler, there is nothing to compare.
     found = agreement_rows(bundle, counted, prompt, count=settings["tokens"], sampling=sampling)
-    write_rows(output / "agreement.csv", list(found), AGREEMENT_COLUMNS)
+    write_rows(output / "agreement.csv", list(found), RAW["agreement"].names)
     write_rows(output / "engines.csv", [{"seed": seed, **row} for row in engine_rows(settings, engines, left_out)])
     window = [executed for executed in engines if executed.context_rule == "window"]
     blocks = len(window) * blocks_apart(settings)
     with Progress(f"sweep seed {seed}, texts that are not timed", blocks, log, unit="block") as progress:
         told = progress.advance
         apart = [row for executed in window for row in rounds_apart(bundle, executed, prompt, settings, seed, told)]
-    write_rows(output / "apart.csv", apart, ROUND_COLUMNS)
+    write_rows(output / "apart.csv", apart, RAW["apart"].names)
     write_json(output / "sample.json", sample(bundle, corpus, engines[-1], sampling, seed))
 
 

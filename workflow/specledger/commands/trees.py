@@ -2,11 +2,12 @@
 
 from specledger.commands import measuring
 from specledger.decoding.engines import engine
-from specledger.experiments.shapes import RANK_COLUMNS, SHAPE_COLUMNS, rank_rows, shape_rows
+from specledger.experiments.shapes import rank_rows, shape_rows
 from specledger.foundation.drafters import base_of
 from specledger.foundation.progress import Progress
 from specledger.foundation.records import write_rows
 from specledger.sampling.distributions import Sampling
+from specledger.tables.raw import RAW
 
 add_arguments = measuring.add_arguments
 
@@ -28,7 +29,7 @@ def run(options, log) -> None:
                 after_each=progress.advance,
             )
         )
-    write_rows(options.output / "ranks.csv", ranks, RANK_COLUMNS)
+    write_rows(options.output / "ranks.csv", ranks, RAW["ranks"].names)
     shapes = shape_rows(bundle, ranks, settings["sizes"], seed=options.seed)
-    write_rows(options.output / "shapes.csv", shapes, SHAPE_COLUMNS)
+    write_rows(options.output / "shapes.csv", shapes, RAW["shapes"].names)
     measuring.certify(options, settings, bundle)

@@ -19,7 +19,6 @@ from specledger.models.arrays import to_host
 from specledger.sampling.distributions import Sampling, distribution
 from specledger.sampling.uniforms import Uniforms
 
-AGREEMENT_COLUMNS = "seed repeat engine reference drafter gamma tokens identical first_divergence margin".split()
 ENGINES = tuple(CONTEXT_RULES)  # the eager ones first: a text is held against theirs
 
 

@@ -15,8 +15,6 @@ from specledger.models.arrays import to_host
 from specledger.sampling.distributions import Sampling, distribution
 from specledger.sampling.typical import typical
 
-LOSSY_COLUMNS = "seed drafter gamma position accept_len tv".split()
-
 
 @torch.inference_mode()
 def accepted_path(

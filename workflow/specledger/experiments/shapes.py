@@ -17,8 +17,6 @@ from specledger.theory.trees import ROOT, Tree, best_tree
 
 BRANCHING = (10, 4, 2, 1, 1, 1)  # children of a node by depth, in the trees that siblings are tried in
 DEEPEST = 10  # of the trees that are chosen, where the drafter knows no limit
-RANK_COLUMNS = "seed drafter depth rank examined acceptance".split()
-SHAPE_COLUMNS = "seed drafter nodes used depth parents expected_tokens".split()
 PRIOR = 4.0  # examined siblings' worth of weight on the same rank at all depths
 
 

@@ -22,8 +22,6 @@ from specledger.sampling.distributions import Sampling, distribution
 from specledger.sampling.uniforms import Uniforms
 from specledger.sampling.verify import acceptance_probability
 
-ROUND_COLUMNS = "seed text context_rule drafter gamma round drafted accept_len examined".split()
-
 
 @torch.inference_mode()
 def logits_along(speaker, engine: Engine, tokens: list[int]) -> np.ndarray:

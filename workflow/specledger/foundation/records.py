@@ -155,8 +155,3 @@ def certificate(*, stage: str, settings: str, code: str, inputs: dict, device: s
         "commit": _git("rev-parse", "HEAD"),
         "dirty": None if status is None else bool(status),
     }
-
-
-def written_since(moment: float, *paths: Path) -> list[Path]:
-    """Those of the files that were written at `moment` or later: a run for another target makes no report."""
-    return [path for path in paths if path.exists() and path.stat().st_mtime >= moment]

@@ -234,3 +234,8 @@ class View:
 
 
 current: View | None = None  # of this process; the Snakefile tells it what will run
+
+
+def written_since(moment: float, *paths: Path) -> list[Path]:
+    """Those of the files that were written at `moment` or later: a run for another target makes no report."""
+    return [path for path in paths if path.exists() and path.stat().st_mtime >= moment]

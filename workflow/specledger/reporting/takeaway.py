@@ -13,7 +13,7 @@ from specledger.reporting.study import Study
 from specledger.reporting.wording import TEMPLATES, Wording
 
 DOWNLOADS = tuple(
-    "claims goals ledger time forwards cost_model waterfall best_gamma noise engines agreement "
+    "claims ledger time forwards cost_model waterfall best_gamma noise engines agreement "
     "rates independence gap acceptance oracle contexts p_values sequences controls "
     "false_alarms prefix greedy seeds models differences systems trees ranks heads typical".split()
 )

@@ -1,4 +1,4 @@
-"""Tables of the clock: time by part, theory against clock, the waterfall, the best γ, noise, engines, goals."""
+"""Tables of the clock: time by part, theory against clock, the waterfall, the best γ, noise, engines."""
 
 from collections.abc import Iterable
 from statistics import median
@@ -11,16 +11,13 @@ from specledger.reporting.study import Study
 from specledger.reporting.tables import Row, Table
 from specledger.reporting.time.figure import peer_name
 from specledger.reporting.views import count, named, num, plainly, view, with_interval, yes_no
-from specledger.reporting.views_claims import measured, phrase, reason_of
 from specledger.reporting.wording import Wording
 
 TEXTUAL = frozenset(
-    "engine drafter verdict goal how why model reference available pair adds_up agrees inside step case loop device "
+    "engine drafter why model reference available pair adds_up agrees inside step case loop device "
     "program gammas".split()
 )
-WIDE = frozenset({"goal", "how", "why", "program", "step"})
-VERDICT_MARKS = {"reached": "reproduced", "missed": "not-reproduced", "inconclusive": "inconclusive"}
-GLYPHS = {"reached": "✓", "missed": "✗", "inconclusive": "?", "not measured": "–"}
+WIDE = frozenset({"why", "program", "step"})
 
 
 def _columns(words: Wording, names: Iterable[str], **labels: str) -> tuple[Column, ...]:
@@ -181,25 +178,6 @@ def agreement(study: Study, words: Wording) -> View | None:
     names = "engine reference drafter gamma texts identical first_divergence margin"
     heads = _columns(words, names.split())
     return view(words, "agreement", heads, rows, source="agreement") if rows else None
-
-
-def goals(study: Study, words: Wording) -> View:
-    """What was to be reached, and what was."""
-    rows = []
-    for row in study.tables["goals"].rows:
-        name = words.name("goal_verdict", row["verdict"])
-        title = words.raw("claims.titles").get(row["goal"], row["title"])
-        mark = VERDICT_MARKS.get(row["verdict"], "")
-        why = reason_of(words, row) if row["verdict"] == "inconclusive" else ""
-        rows.append(
-            (
-                Cell(text=f"{GLYPHS.get(row['verdict'], '?')} {name}", sort=name, mark=mark),
-                cell(title, sort=title, note=phrase(words, row["rule"])),
-                measured(row),
-                cell(words.told(row["interval"]), sort=row["interval"], note=why),
-            )
-        )
-    return view(words, "goals", _columns(words, "verdict goal ours how".split()), rows, source="goals")
 
 
 def peers(table: Table, words: Wording) -> View:

@@ -1,0 +1,1 @@
+"""Tables as they are declared: a module each, whose columns all else follows from."""
