@@ -30,27 +30,28 @@ include: "workflow/rules/report.smk"
 include: "workflow/rules/audit_common.smk"
 include: "workflow/rules/audit.smk"
 include: "workflow/rules/targets.smk"
+include: "workflow/rules/pair.smk"
 
 
 rule all:
     default_target: True
     input:
-        rules.audit_table.output if AUDIT else rules.page.output,
-        [] if AUDIT else rules.paper.output,
-        [] if AUDIT else rules.tables.output,
-        [] if AUDIT else rules.figures.output,
-        [] if AUDIT else CERTIFICATES,
+        rules.pair_page.output if PAIR else rules.audit_table.output if AUDIT else rules.page.output,
+        [] if AUDIT or PAIR else rules.paper.output,
+        [] if AUDIT or PAIR else rules.tables.output,
+        [] if AUDIT or PAIR else rules.figures.output,
+        [] if AUDIT or PAIR else CERTIFICATES,
 
 
 onstart:
     end_jobs_on_signals()
-    say(word_about_time())
+    say("pair of real models; minutes, told as soon as its forward passes are timed" if PAIR else word_about_time())
     show_the_run()
 
 
 onsuccess:
     if (REPORT / "index.html").exists():
-        say(f"the report lies in {REPORT / 'index.html'} and {REPORT / 'report.pdf'}")
+        say(f"the report lies in {REPORT / 'index.html'}" + ("" if PAIR else f" and {REPORT / 'report.pdf'}"))
 
 
 onerror:
