@@ -148,14 +148,16 @@ def test_a_copied_session_goes_its_own_way():
 def test_a_chain_in_one_call_is_the_chain_token_by_token(sampling):
     """The same tokens and rows from the same uniforms, also where a threshold ends it."""
     rng, ends = np.random.default_rng(2), set()
-    for trial in range(40):
-        drafter = DRAFTERS["draft_dynamic"] if trial % 2 else DRAFTERS["draft"]
+    for trial in range(60):
+        drafter = DRAFTERS[("draft", "draft_dynamic", "ngram")[trial % 3]]
         text, gamma = rng.integers(7, size=rng.integers(1, 40)).tolist(), int(rng.integers(1, 6))
         proposals = []
         for asked in (True, False):
             session = drafter.open(COMPILED, sampling, 80)
             if not asked:
                 session.proposer.chain = lambda *_: None
+            assert (session.proposer.chain(text, np.zeros(1), 0.0) is not None) == asked
+            session = drafter.open(COMPILED, sampling, 80) if asked else session
             proposals.append(session.propose(text, gamma, np.random.default_rng(trial)))
         one, other = proposals
         assert one.tokens == other.tokens and one.forwards == other.forwards

@@ -120,7 +120,7 @@ def test_ngram_draws_are_those_of_draw(sampling):
 def test_ngram_rows_are_forgotten_before_they_fill_the_memory(monkeypatch):
     from specledger.drafters import ngram as module
 
-    monkeypatch.setattr(module, "MEMO_BYTES", 3 * 5 * module.CELL_BYTES)
+    monkeypatch.setattr(module, "MEMO_BYTES", 3 * 5 * 8)
     ngram = drafters_of(TARGET)["ngram"]
     before = [propose(ngram, PROMPT, 6, seed).tokens for seed in range(5)]
     assert len(ngram.parts[0].rows(Sampling())) <= 3

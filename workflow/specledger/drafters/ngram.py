@@ -37,27 +37,35 @@ SPECS = (
 )
 
 MEMO_BYTES = 64 * 1024 * 1024
-CELL_BYTES = 8
 
 
 @dataclass(frozen=True, kw_only=True)
 class Level:
-    """All contexts of one length: entries of context i are [start_i, start_{i+1})."""
+    """All contexts of one length: entries of context i are [start_i, start_{i+1}).
+
+    `gain_E` is what a symbol has beyond the share `factor_C` of the shorter context's probabilities.
+    """
 
     contexts_C: np.ndarray
     starts_C1: np.ndarray
     symbols_E: np.ndarray
     counts_E: np.ndarray
+    factor_C: np.ndarray
+    gain_E: np.ndarray
     row_of: dict[int, int]
 
 
-def _level(codes_E: np.ndarray, counts_E: np.ndarray, vocabulary: int) -> Level:
+def _level(codes_E: np.ndarray, counts_E: np.ndarray, vocabulary: int, discount: float) -> Level:
     contexts, starts = np.unique(codes_E // vocabulary, return_index=True)
+    starts_C1 = np.append(starts, len(codes_E))
+    distinct_C, total_C = np.diff(starts_C1), np.add.reduceat(counts_E, starts)
     return Level(
         contexts_C=contexts,
-        starts_C1=np.append(starts, len(codes_E)),
+        starts_C1=starts_C1,
         symbols_E=codes_E % vocabulary,
         counts_E=counts_E,
+        factor_C=discount * distinct_C / total_C,
+        gain_E=(counts_E - discount) / np.repeat(total_C, distinct_C),
         row_of={int(context): i for i, context in enumerate(contexts)},
     )
 
@@ -70,7 +78,7 @@ class NGram:
     order: int
     discount: float
     levels: tuple[Level, ...]
-    _memo: dict[int, np.ndarray] = field(default_factory=dict, repr=False)
+    _memo: dict[tuple[int, ...], np.ndarray] = field(default_factory=dict, repr=False)
     _rows: dict = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -82,40 +90,36 @@ class NGram:
         for length in range(1, order + 1):
             windows = np.lib.stride_tricks.sliding_window_view(tokens_T, length)
             codes = windows @ vocabulary ** np.arange(length - 1, -1, -1, dtype=np.int64)
-            levels.append(_level(*np.unique(codes, return_counts=True), vocabulary))
+            levels.append(_level(*np.unique(codes, return_counts=True), vocabulary, discount))
         return cls(vocabulary=vocabulary, order=order, discount=discount, levels=tuple(levels))
 
     def probabilities(self, context) -> np.ndarray:
         """P(next | context) [V] float64 from the last order - 1 tokens; read it, don't write to it."""
-        recent = [int(token) for token in context[max(0, len(context) - self.order + 1) :]]
-        key = 0
-        for token in recent:
-            key = key * (self.vocabulary + 1) + token + 1
-        known = self._memo.get(key)
+        recent = tuple(int(token) for token in context[max(0, len(context) - self.order + 1) :])
+        known = self._memo.get(recent)
         if known is None:
             known = self._interpolated(recent)
             if (len(self._memo) + 1) * known.nbytes <= MEMO_BYTES:
-                self._memo[key] = known
+                self._memo[recent] = known
         return known
 
     def rows(self, sampling) -> dict[tuple[int, ...], np.ndarray]:
         """The rows of a sampling that are known, by their contexts."""
         return self._rows.setdefault(sampling, {})
 
-    def _interpolated(self, recent: list[int]) -> np.ndarray:
-        probs_V = np.full(self.vocabulary, 1.0 / self.vocabulary)
-        for length, level in enumerate(self.levels[: len(recent) + 1]):
-            code = 0
-            for token in recent[len(recent) - length :]:
-                code = code * self.vocabulary + token
-            row = level.row_of.get(code)
-            if row is None:
-                break
-            entries = slice(level.starts_C1[row], level.starts_C1[row + 1])
-            counts = level.counts_E[entries]
-            total = counts.sum()
-            probs_V *= self.discount * len(counts) / total
-            probs_V[level.symbols_E[entries]] += (counts - self.discount) / total
+    def _interpolated(self, recent: tuple[int, ...]) -> np.ndarray:
+        """From the row of the context that is one symbol shorter; of none, the uniform one."""
+        lower_V = self.probabilities(recent[1:]) if recent else np.full(self.vocabulary, 1.0 / self.vocabulary)
+        code = 0
+        for token in recent:
+            code = code * self.vocabulary + token
+        level = self.levels[len(recent)]
+        row = level.row_of.get(code)
+        if row is None:
+            return lower_V
+        entries = slice(level.starts_C1[row], level.starts_C1[row + 1])
+        probs_V = lower_V * level.factor_C[row]
+        probs_V[level.symbols_E[entries]] += level.gain_E[entries]
         return probs_V
 
     def loss(self, tokens_T: np.ndarray) -> float:
@@ -142,8 +146,9 @@ class NGram:
             raise UserError(f"{path}: damaged ({error}); delete it and run snakemake again") from None
         vocabulary = int(arrays["vocabulary"][0])
         order = sum(name.startswith("codes_") for name in arrays)
-        levels = tuple(_level(arrays[f"codes_{n}"], arrays[f"counts_{n}"], vocabulary) for n in range(1, order + 1))
-        return cls(vocabulary=vocabulary, order=order, discount=float(arrays["discount"][0]), levels=levels)
+        discount, entries = float(arrays["discount"][0]), range(1, order + 1)
+        levels = tuple(_level(arrays[f"codes_{n}"], arrays[f"counts_{n}"], vocabulary, discount) for n in entries)
+        return cls(vocabulary=vocabulary, order=order, discount=discount, levels=levels)
 
 
 class NGramProposer(Proposer):
@@ -165,6 +170,19 @@ class NGramProposer(Proposer):
             found.append(self._row(self.contexts[-1]))
         return np.stack(found)
 
+    def chain(
+        self, tokens: Sequence[int], uniforms_G: np.ndarray, threshold: float
+    ) -> tuple[Sequence[int], np.ndarray]:
+        context, draw, drawn, rows = tuple(tokens[max(0, len(tokens) - self.reach) :]), self.engine.rules.draw, [], []
+        for uniform in uniforms_G.tolist():
+            row_V = self._row(context)
+            drawn.append(draw(row_V, uniform))
+            rows.append(row_V)
+            if row_V[drawn[-1]] < threshold:
+                break
+            context = (*context, drawn[-1])[-self.reach :] if self.reach else ()
+        return drawn, np.array(rows)
+
     def _row(self, context: tuple[int, ...]) -> np.ndarray:
         """q [V] after a context."""
         row_V = self.known.get(context)
@@ -173,7 +191,7 @@ class NGramProposer(Proposer):
             if self.sampling != Sampling():
                 with np.errstate(divide="ignore"):
                     row_V = distribution(np.log(row_V), self.sampling)
-            if (len(self.known) + 1) * len(row_V) * CELL_BYTES > MEMO_BYTES:
+            if (len(self.known) + 1) * row_V.nbytes > MEMO_BYTES:
                 self.known.clear()
             self.known[context] = row_V
         return row_V
