@@ -77,7 +77,7 @@ def proof(
     distrust = [
         f"{RULES[row['rule']]} was not rejected (p {row['p_value']:.2g})"
         for row in oracle
-        if row["rule"] != "verify" and row["p_value"] >= level and row["acceptance_p_value"] >= level
+        if row["rule"] != "verify" and visible(row) and row["p_value"] >= level and row["acceptance_p_value"] >= level
     ]
     rules = [row for row in oracle if row["rule"] == "verify"]
     faults = sum(row["kind"] == "fault" for row in greedy)
@@ -97,6 +97,11 @@ def proof(
     )
     verdict = "No departure was found" if not bad else "A departure was found"
     return f"{verdict}. {said}.", distrust
+
+
+def visible(row: dict) -> bool:
+    """Could so many draws see how far this control departs at its place? Not where p and q share hardly a token."""
+    return row["detectable_tv"] is not None and row["departure"] >= row["detectable_tv"]
 
 
 def joined(names: Sequence[str]) -> str:

@@ -101,7 +101,8 @@ def rule_rows(places: Sequence[dict], *, draws: int, after_each: Callable[[], No
         after_each()
     for name, (rule, law) in CONTROLS.items():
         place = max(places, key=lambda one: np.abs(law(one["p"], one["q"]) - one["p"]).sum())
-        rows.append(_judged(place, name, rule, draws, len(places)))
+        departure = 0.5 * float(np.abs(law(place["p"], place["q"]) - place["p"]).sum())
+        rows.append(_judged(place, name, rule, draws, len(places)) | {"departure": departure})
     known = [row["p_value"] for row in rows if row["rule"] == "verify"]
     adjusted = iter(holm(np.array(known)))
     for row in rows:
@@ -131,6 +132,7 @@ def _judged(place: dict, name: str, rule: Callable, draws: int, number: int) -> 
         "df": fit.df,
         "p_value": fit.p_value if np.isfinite(fit.p_value) else 1.0,
         "detectable_tv": detectable_tv(fit.df, draws, level=LEVEL) if fit.df else None,
+        "departure": None,
     }
 
 

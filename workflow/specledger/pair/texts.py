@@ -137,16 +137,19 @@ def position_rows(pair: Pair, texts: Sequence[Text]) -> list[dict]:
     return rows
 
 
-def speed_rows(pair: Pair, texts: Sequence[Text], ratio: Callable[[float], float], plain_s: float) -> list[dict]:
+def speed_rows(pair: Pair, texts: Sequence[Text], ratio: Callable[[float], float]) -> list[dict]:
     """speed.csv: of each task and method acceptance, tokens per round, and the speed-up, predicted and found.
 
     Args:
-        ratio: v(k), seconds of a forward pass over k positions over those of one; plain_s: of one position.
+        ratio: v(k), seconds of a forward pass over k positions over those of one.
 
+    The second of one position is that of the plain texts, which ran in turns with the others.
     `predicted` is eq. (1) with every cost measured, `predicted_rounds` takes the rounds as they were counted instead.
     """
     found, rows = _by_method(pair, texts), []
     walls = {(one.prompt, one.repeat): one.found.wall_s for one in texts if one.method.drafter == PLAIN}
+    plain = [one.found for one in texts if one.method.drafter == PLAIN]
+    plain_s = sum(one.phase_s["verify"] for one in plain) / sum(len(one.tokens) for one in plain)
     plain_tokens = {one.prompt: one.found.tokens for one in texts if one.method.drafter == PLAIN}
     for (task, method), those in found.items():
         if method.drafter == PLAIN:
