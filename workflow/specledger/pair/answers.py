@@ -62,7 +62,8 @@ def sentences(speed: Sequence[dict], stops: Sequence[dict], batch: Sequence[dict
         if row["batch"] is None:
             found.append(f"{name} still pays over all tasks together at batch {largest}, the largest that was decoded.")
         elif row["batch"] == 1:
-            found.append(f"{name} does not pay over all tasks together, even at batch 1.")
+            words = "does not pay" if row["latest"] == 1 else "is not shown to pay"
+            found.append(f"{name} {words} over all tasks together, even at batch 1.")
         else:
             between = "" if row["earliest"] is None else f" (by its interval from {row['earliest']}"
             between += "" if not between else f" to {row['latest']})" if row["latest"] else f" to above {largest})"
