@@ -83,7 +83,8 @@ def main() -> None:
                     begun = time.perf_counter()
                     timed[name](prompt)
                     seconds[name].append(time.perf_counter() - begun)
-                print(f"block {repeat * len(tokens) + number + 1}", flush=True)
+                last = ", ".join(f"{name} {found[-1]:.2f} s" for name, found in seconds.items())
+                print(f"block {repeat * len(tokens) + number + 1}: {last}", flush=True)
     for one, other in PAIRS:
         found = paired_log_interval([np.log(np.array(seconds[other]) / np.array(seconds[one]))])
         ends = "" if found.lo is None else f", 95% interval {found.lo:.2f} to {found.hi:.2f}"
