@@ -123,6 +123,7 @@ def test_transformers_looks_back_as_far_as_we_do(study):
         assert (wide(torch.tensor([text])).logits[0, -1] - ours).abs().max() > 0.01
 
 
+@pytest.mark.slow
 def test_training_speed_compares_the_same_model(study):
     training.main([*study, "--steps", "2", "--models", "mtp", "draft"])
     rows = table(study, "training_speed.csv")

@@ -222,6 +222,7 @@ def test_a_clone_that_can_only_be_read(tmp_path):
     assert sorted(study.checkout.rglob("*")) == before
 
 
+@pytest.mark.slow
 def test_two_runs_in_one_folder(tmp_path):
     """The second is refused with a line of Snakemake's, as after kill -9; the lock is taken away by --unlock."""
     study = Planned.in_folder(tmp_path)

@@ -137,6 +137,7 @@ class Command:
         return {**found, "history.csv": rows, "training.json": record, "certificate.json": certificate}
 
 
+@pytest.mark.slow
 def test_the_command_goes_on_after_kill_9_and_kill(tmp_path):
     """One training that is killed (-9), then terminated, beside one that is left alone."""
     alone, disturbed = Command(tmp_path / "alone", 500), Command(tmp_path / "disturbed", 500)

@@ -242,6 +242,7 @@ def test_both_precisions_repeat_and_learn_alike(mtp_weight):
     assert rounded.validation_loss == pytest.approx(exact.validation_loss, abs=0.02)
 
 
+@pytest.mark.slow
 def test_a_compiled_step_computes_the_same(monkeypatch):
     """What a GPU runs, where a C++ compiler stands in for the GPU's."""
     if not (shutil.which("g++") or shutil.which("clang++")):

@@ -221,6 +221,7 @@ def test_the_engine_compiled_in_a_study(another):
     assert engines.available["compiled"] or "sweep: engine compiled is left out: " in done.stderr
 
 
+@pytest.mark.slow
 def test_aggregates_take_exactly_the_configured_seeds(another):
     config = write_config(another.checkout / "one.yaml", {"seeds": [2]})
     done = another.run("results/tiny/tables/seeds.csv", config=config)
@@ -233,7 +234,7 @@ def test_aggregates_take_exactly_the_configured_seeds(another):
     ("number", "to"),
     [
         pytest.param(signal.SIGINT, "group", id="ctrl-c"),  # a terminal sends it to Snakemake and its jobs
-        pytest.param(signal.SIGTERM, "snakemake", id="kill"),
+        pytest.param(signal.SIGTERM, "snakemake", id="kill", marks=pytest.mark.slow),
         pytest.param(signal.SIGHUP, "group", id="closed", marks=pytest.mark.slow),  # and this when it is closed
         pytest.param(signal.SIGINT, "snakemake", id="int", marks=pytest.mark.slow),
     ],
