@@ -30,6 +30,7 @@ include: "workflow/rules/report.smk"
 include: "workflow/rules/audit_common.smk"
 include: "workflow/rules/audit.smk"
 include: "workflow/rules/targets.smk"
+include: "workflow/rules/pair_common.smk"
 include: "workflow/rules/pair.smk"
 
 
