@@ -1,6 +1,6 @@
 # `make quick` and `make test` do all the set-up they need; `make help` lists the rest.
 .DEFAULT_GOAL := help
-.PHONY: help quick quick-profile evening report audit pair test test-all lint format peers training-speed clean
+.PHONY: help quick quick-profile evening report compare keep-reference audit pair test test-all lint format peers training-speed clean
 SHELL := /bin/bash
 
 PYTHON ?= python3
@@ -13,6 +13,8 @@ help:
 	@echo "make quick-profile   where the time of the quick run went, stage by stage (another study: STUDY=NAME)"
 	@echo "make evening  3 seeds with all their steps, under two hours on 2 cores: report/evening/"
 	@echo "make report   the study itself, config/config.yaml: report/index.html and report.pdf"
+	@echo "make compare  the study beside the kept reference (another study: CONFIG=FILE)"
+	@echo "make keep-reference   a finished study's tables and reports as results/reference/, and README from them (STUDY=NAME CONFIG=FILE)"
 	@echo "make audit    does other people's speculative decoding keep the distribution? report/quick/audit.html"
 	@echo "make pair     does speculation pay for your own models? report/pair/index.html (SmolLM2 without an edit)"
 	@echo "make test     linters and tests"
@@ -60,6 +62,12 @@ evening: $(VENV)/installed
 report: $(VENV)/installed
 	@$(BIN)/snakemake --resources gpu=1
 	@echo "specledger: open $(CURDIR)/report/index.html or $(CURDIR)/report/report.pdf"
+
+compare: $(VENV)/installed
+	@$(BIN)/snakemake compare --resources gpu=1 $(if $(CONFIG),--configfile $(CONFIG))
+
+keep-reference: $(VENV)/installed
+	@$(BIN)/python benchmarks/keep_reference.py $(or $(STUDY),study) $(if $(CONFIG),--configfile $(CONFIG))
 
 audit: $(VENV)/installed
 	@$(BIN)/snakemake --cores all --quiet rules --configfile config/audit.yaml

@@ -30,6 +30,7 @@ include: "workflow/rules/report.smk"
 include: "workflow/rules/audit_common.smk"
 include: "workflow/rules/audit.smk"
 include: "workflow/rules/targets.smk"
+include: "workflow/rules/compare.smk"
 include: "workflow/rules/pair_common.smk"
 include: "workflow/rules/pair.smk"
 
@@ -37,8 +38,9 @@ include: "workflow/rules/pair.smk"
 rule all:
     default_target: True
     input:
-        rules.pair_page.output if PAIR else rules.audit_table.output if AUDIT else rules.page.output,
-        [] if AUDIT or PAIR else rules.paper.output,
+        rules.pair_page.output if PAIR else rules.audit_table.output if AUDIT else [],
+        # An audit adds its section to a report that is there, and makes none; a pair has a page of its own.
+        [] if PAIR or (AUDIT and not (REPORT / "index.html").is_file()) else [rules.page.output, rules.paper.output],
         [] if AUDIT or PAIR else rules.tables.output,
         [] if AUDIT or PAIR else rules.figures.output,
         [] if AUDIT or PAIR else CERTIFICATES,

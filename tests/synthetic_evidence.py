@@ -48,6 +48,14 @@ def _distributions(rng: np.random.Generator, sharpness: float) -> tuple[np.ndarr
     return target, drafts
 
 
+def _drawn(target: np.ndarray, draft: np.ndarray, lenience: float) -> tuple[np.ndarray, float]:
+    """What the rule that accepts by lenience * p/q gives: its distribution and its acceptance. 1 is the right one."""
+    if lenience == 1:
+        return target, float(np.minimum(target, draft).sum())
+    kept, residual = np.minimum(draft, lenience * target), np.maximum(target - draft, 0)
+    return kept + (1 - kept.sum()) * residual / residual.sum(), float(kept.sum())
+
+
 def _draw_cells(target: np.ndarray, draft: np.ndarray, counts: np.ndarray, accepted: int, rng) -> dict:
     fit, pooled = monte_carlo_fit(counts, target, rng, resamples=199), pooled_chisquare(counts, target)
     rate, leak = wilson(accepted, DRAWS), detectable_leak(target, draft, DRAWS)
@@ -63,7 +71,9 @@ def _draw_cells(target: np.ndarray, draft: np.ndarray, counts: np.ndarray, accep
     }  # fmt: skip
 
 
-def write_positions(folder: Path, seeds: tuple[int, ...], rng: np.random.Generator, corpus_tail: str) -> None:
+def write_positions(
+    folder: Path, seeds: tuple[int, ...], rng: np.random.Generator, corpus_tail: str, lenience: float = 1.0
+) -> None:
     """acceptance/…/draws.csv and position.json: four positions a seed, drawn many times."""
     for seed in seeds:
         rows, positions = [], []
@@ -72,8 +82,8 @@ def write_positions(folder: Path, seeds: tuple[int, ...], rng: np.random.Generat
             target, drafts = _distributions(rng, 0.6 + 0.4 * index)
             found = {}
             for name, draft in drafts.items():
-                counts = rng.multinomial(DRAWS, target)
-                accepted = int(rng.binomial(DRAWS, np.minimum(target, draft).sum()))
+                output, rate = _drawn(target, draft, lenience)
+                counts, accepted = rng.multinomial(DRAWS, output), int(rng.binomial(DRAWS, rate))
                 measured = _draw_cells(target, draft, counts, accepted, rng)
                 rows.append({"seed": seed, "drafter": name, **cells, **measured})
                 found[name] = {"p": target.tolist(), "q": draft.tolist(), "counts": counts.tolist()}
@@ -129,15 +139,15 @@ def _sequences(seed: int, rng: np.random.Generator) -> list[dict]:
                 for test, df in (("2-gram", 160), ("3-gram", 420), ("acceptance", None), ("accounting", None)):
                     # The quantile of one uniform is the statistic, so that it and its p-value belong together.
                     p_value = 1.0 if test == "accounting" else float(rng.uniform(0.01, 1))
-                    statistic = 0 if test == "accounting" else _statistic(p_value, df)
+                    statistic = 0 if test == "accounting" else _statistic(p_value, df, (-1) ** seed)
                     rows.append(keys | {"test": test, "statistic": statistic, "df": df, "p_value": p_value})
     return rows
 
 
-def _statistic(p_value: float, df: int | None) -> float:
+def _statistic(p_value: float, df: int | None, sign: int) -> float:
     from scipy import stats
 
-    return float(stats.norm.isf(p_value / 2) if df is None else stats.chi2.isf(p_value, df))
+    return float(sign * stats.norm.isf(p_value / 2) if df is None else stats.chi2.isf(p_value, df))
 
 
 def _controls(seed: int, rng: np.random.Generator) -> list[dict]:

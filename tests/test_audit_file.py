@@ -61,7 +61,9 @@ def test_a_decoder_of_one_s_own(tmp_path, logits, fault):
     assert (row["system"], row["version"], row["box"]) == ("mine", "3", "white" if logits == EXACT else "black")
     assert {"token 1", "tokens 1-2", "tokens 3-4", "tokens 1-4"} <= {one["test"] for one in row["first"]}
     page = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
-    assert ("What departs" in page) == bool(fault) and f"--system {path}" in page
+    assert ("<td>too often</td>" in page) == ("<td>too seldom</td>" in page) == bool(
+        fault
+    ) and f"--system {path}" in page
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,8 @@ pytestmark = pytest.mark.slow
 AUDIT = {
     "texts": 1000,
     "tokens": 6,
+    # At .01 this seed's plain row is a false alarm (.0074 after Holm), and by chance: 110 audits of it with 400 texts
+    # each had uniform p-values, and their 44,000 texts together p .09 to .95. Another release draws other texts.
     "level": 0.001,
     "seed": 3,
     "time_limit_s": 120,

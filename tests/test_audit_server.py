@@ -127,6 +127,15 @@ def test_a_server_that_gives_one_text_a_request(tmp_path, plain):
     assert all(asked.get("n", 1) == 1 for asked in server.asked[2:])
 
 
+def test_a_server_that_takes_few_texts_a_request(tmp_path, plain):
+    """As llama.cpp's does, whose n is at most the number of its slots."""
+    with served("always", most_texts=4) as server:
+        assert audit(tmp_path, plain, server, "--no-controls", texts=300) == 1
+    sizes = [asked.get("n", 1) for asked in server.asked]
+    first = sizes.index(32)
+    assert sizes[first : first + 4] == [32, 16, 8, 4] and max(sizes[first + 4 :]) == 4
+
+
 # ---- ill-behaved servers: one line each, exit code 3
 
 

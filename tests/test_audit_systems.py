@@ -332,14 +332,18 @@ def test_the_stages_end_in_a_table_and_a_page(models, tmp_path, capsys):
     stage("exact", {**shared, "sampling": sampling}, *corpus, *served, "--output", tmp_path / "tree")
     output = ("--tree", tmp_path / "tree", "--output", tmp_path / "row.json")
     stage("row", {**shared, **of_row, "time_limit_s": 60}, *corpus, *served, *output)
-    settings = {**shared, "study": "tiny", "target": "mtp-1", "level": 0.01}
+    settings = {**shared, "study": "tiny", "target": "mtp-1", "level": 0.01, "config": "my audit.yaml"}
     output = ("--page", tmp_path / "audit.html", "--output", tmp_path / "audit.csv")
     stage("table", settings, "--rows", tmp_path / "row.json", *corpus[2:], *output)
     with (tmp_path / "audit.csv").open(newline="") as lines:
         rows = list(csv.DictReader(lines))
     assert {line["verdict"] for line in rows} == {"departs"} == {line["expected"] for line in rows}
     assert len(rows) == matrix.TESTS and rows[0]["system"] == "specledger" and rows[0]["control"] == "lossy"
-    assert "draft_kept" in (tmp_path / "audit.html").read_text(encoding="utf-8")
+    page = (tmp_path / "audit.html").read_text(encoding="utf-8")
+    assert (
+        "draft_kept" in page and "<td>too often</td>" in page and "0 audited rows" in page and "1 of 1 controls" in page
+    )
+    assert f"snakemake --cores 1 --configfile &#39;my audit.yaml&#39; --force {tmp_path / 'row.json'}" in page
 
 
 def test_the_workflow_plans_what_the_configuration_names(tmp_path):

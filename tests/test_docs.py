@@ -47,6 +47,14 @@ def test_the_version_is_the_same_everywhere():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))["version"]
     assert VERSION == project == citation
+    assert f"\n## {VERSION}\n" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_the_catalogue_of_workflows_finds_what_it_asks_for():
+    told = yaml.safe_load((ROOT / ".snakemake-workflow-catalog.yml").read_text(encoding="utf-8"))["usage"]
+    assert set(told) == {"mandatory-flags", "software-stack-deployment"}
+    assert set(told["software-stack-deployment"]) == {"conda", "apptainer", "apptainer+conda", "report"}
+    assert (ROOT / "Snakefile").is_file() and (ROOT / "config" / "README.md").is_file()
 
 
 def test_the_dictionary_has_every_table(tmp_path):

@@ -18,7 +18,7 @@ GROUPS = [
     {"decoding", "training"},
     {"drafters"},
     {"experiments", "audit"},
-    {"pair"},
+    {"pair", "compare"},
     {"analysis"},
     {"reporting"},
     {"commands"},
@@ -94,8 +94,10 @@ def dotted(path: Path) -> str:
 
 def test_analysis_and_reporting_never_load_torch():
     """Neither do the stages that call them, nor what the Snakefile imports each time it is read."""
-    light = [dotted(path) for path in FILES if layer_of(path) in ("analysis", "reporting", "theory", "statistics")]
-    light += [f"specledger.commands.{stage}" for stage in ("corpus", "tables", "figures", "page", "paper")]
+    light = [
+        dotted(path) for path in FILES if layer_of(path) in ("analysis", "compare", "reporting", "theory", "statistics")
+    ]
+    light += [f"specledger.commands.{stage}" for stage in ("corpus", "tables", "figures", "page", "paper", "compare")]
     light += ["specledger.foundation.config", "specledger.foundation.fingerprint", "specledger.foundation.devices"]
     loaded = loaded_by(*light)
     assert "specledger.reporting.page" in loaded

@@ -40,7 +40,7 @@ TABLE_NAMES = (
 EXTRAS = [
     RESULTS / path
     for path in ("peers/peers.csv", "peers/training_speed.csv", "audit/audit.csv")
-    if (RESULTS / path).is_file()
+    if (RESULTS / path).is_file() or (config.get("audit") and path == "audit/audit.csv")
 ]
 
 

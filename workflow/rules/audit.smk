@@ -97,7 +97,9 @@ rule audit_table:
     conda:
         ENVIRONMENT
     params:
-        settings=audit_settings(study=STUDY, target=f"mtp-{SEEDS[0]}", level=AUDIT and AUDIT["level"]),
+        settings=audit_settings(
+            study=STUDY, target=f"mtp-{SEEDS[0]}", level=AUDIT and AUDIT["level"], config=laid_over()
+        ),
         code=code_hash("audit-table", templates("audit.html.j2", "page.css")),
     shell:
         "python -m specledger audit-table --settings {params.settings:q} --code {params.code} --log {log:q}"

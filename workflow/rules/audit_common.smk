@@ -53,6 +53,11 @@ def audit_settings(**slice_):
     return json.dumps({**shared, **slice_}, sort_keys=True, ensure_ascii=False)
 
 
+def laid_over():
+    """The configuration file of this run as a reader names it in a command."""
+    return os.path.relpath(workflow.configfiles[0] if workflow.configfiles else Path("config") / "audit.yaml")
+
+
 def row_settings(wildcards):
     row = ROWS[wildcards.system, wildcards.mode]
     return audit_settings(

@@ -89,24 +89,42 @@ def write_page(
         loader=FileSystemLoader(str(template.parent)), autoescape=select_autoescape(["html", "j2"]), trim_blocks=True
     )
     environment.filters |= {"number": number, "p": p_text, "visible": visible}
-    verdict = whole(rows)
+    verdict, several = whole(rows), len({one.row.system for one in rows}) > 1
     text = environment.get_template(template.name).render(
         title=title,
         style=template_file(STYLE).read_text(encoding="utf-8"),
         verdict=verdict,
-        headline=HEADLINES[verdict],
+        headline=headline(verdict, rows),
+        counts=counts(rows),
         level=level,
         facts=[*facts, ("Level", f"{level:g} after Holm over {sum(len(one.row.first) for one in rows)} tests")],
         notes=notes,
         distrust=trusted(rows),
-        rows=[_view(one, place) for place, one in enumerate(rows)],
+        rows=[_view(one, place, several) for place, one in enumerate(rows)],
         version=VERSION,
         date=time.strftime("%Y-%m-%d %H:%M"),
     )
     write_text(path, text)
 
 
-def _view(judged: Judged, place: int) -> dict:
+def headline(verdict: str, rows: Sequence[Judged]) -> str:
+    """The verdict of the run, and of how many rows where they are several."""
+    audited = [one.verdict for one in rows if not one.row.control]
+    several = verdict == "departs" and len(audited) > 1
+    return HEADLINES[verdict] + (f" in {audited.count(verdict)} of {len(audited)} rows" if several else "")
+
+
+def counts(rows: Sequence[Judged]) -> str:
+    """How many rows came out how, and whether the controls came out as they must; one line."""
+    audited = [one.verdict for one in rows if not one.row.control]
+    found = ", ".join(f"{audited.count(verdict)} {verdict}" for verdict in HEADLINES if verdict in audited)
+    controls = [one for one in rows if one.row.control]
+    right = sum(one.as_expected for one in controls)
+    words = f"{len(audited)} audited {'row' if len(audited) == 1 else 'rows'}{': ' if found else ''}{found}"
+    return f"{words}; {right} of {len(controls)} controls as they must be" if controls else words
+
+
+def _view(judged: Judged, place: int, several: bool) -> dict:
     """What the template shows of a row."""
     row = judged.row
     tests = [
@@ -123,6 +141,8 @@ def _view(judged: Judged, place: int) -> dict:
         faster = row.plain_seconds_per_text / row.seconds_per_text
     return {
         "id": f"row-{place}",
+        "several": several,
+        "label": f"{row.system}, {row.mode}" if several else row.mode,
         "row": row,
         "judged": judged,
         "sentence": sentence(judged),

@@ -22,8 +22,8 @@ class StandInServer(ThreadingHTTPServer):
     """One decoder behind a port of this machine.
 
     tells: "ids", "logprobs" or "text", what an answer tells of its tokens; many: whether a request may ask for
-    several texts; most_tokens: a limit of its own; busy: this many requests are first answered 429; hangs: from
-    this request on it does not answer for `hang_s` seconds.
+    several texts, and most_texts how many; most_tokens: a limit of its own; busy: this many requests are first
+    answered 429; hangs: from this request on it does not answer for `hang_s` seconds.
     """
 
     daemon_threads = True
@@ -35,6 +35,7 @@ class StandInServer(ThreadingHTTPServer):
         port: int = 0,
         tells: str = "ids",
         many: bool = True,
+        most_texts: int = 10_000,
         most_tokens: int = 10_000,
         busy: int = 0,
         hangs: int | None = None,
@@ -42,7 +43,7 @@ class StandInServer(ThreadingHTTPServer):
     ):
         super().__init__(("127.0.0.1", port), _Handler)
         self.decoder, self.tells, self.many, self.most_tokens = decoder, tells, many, most_tokens
-        self.busy, self.hangs, self.hang_s = busy, hangs, hang_s
+        self.busy, self.hangs, self.hang_s, self.most_texts = busy, hangs, hang_s, most_texts
         self.asked: list[dict] = []
         self.lock = threading.Lock()
 
@@ -138,6 +139,8 @@ class _Handler(BaseHTTPRequestHandler):
             return self._send(200, {"prompt": server.decoder.model.text(asked["tokens"])})
         if self.path not in ("/v1/completions", "/v1/chat/completions"):
             return self._send(404, {"error": {"message": f"no route {self.path}"}})
+        if asked.get("n", 1) > server.most_texts:
+            return self._send(400, {"error": {"message": f"n must be at most {server.most_texts}"}})
         if asked.get("model") != MODEL_NAME:
             return self._send(404, {"error": {"message": f"The model `{asked.get('model')}` does not exist."}})
         try:

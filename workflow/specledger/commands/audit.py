@@ -76,7 +76,7 @@ def parser() -> Parser:
     add("--prompts", type=Path, metavar="FILE", help="a prompt a line, or .jsonl with prompt or messages a line")
     add("--prompt-ids", type=ids, action="append", metavar="IDS", help="a prompt as token ids, with commas")
     add("--temperature", type=float, default=1.0)
-    add("--top-k", type=int)
+    add("--top-k", type=int, help="of both arms (default: the server's own; --body '{\"top_k\": 0}' for none)")
     add("--top-p", type=float)
     add("--min-p", type=float)
     add("--repetition-penalty", type=float)

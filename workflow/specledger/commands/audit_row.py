@@ -15,7 +15,6 @@ from specledger.audit.settings import SamplingSettings
 from specledger.audit.workers import registry
 from specledger.corpus.text import Corpus
 from specledger.foundation.records import read_json, write_json
-from specledger.models.next_logits import next_logits
 
 
 def add_arguments(parser) -> None:
@@ -54,6 +53,8 @@ def run(options, log) -> None:
         seconds=settings["time_limit_s"],
     ) as worker:
         if sampling.temperature == 0:
+            from specledger.models.next_logits import next_logits  # PyTorch, which no other row needs
+
             logits = next_logits(options.plain[0].parent, settings["threads"])
             measured = greedy_row(worker, logits, corpus, sampling, row)
             write_json(options.output, measured.to_json())

@@ -1,6 +1,8 @@
 """Stage `audit-table`: the verdicts of all rows together, as a table and as a page."""
 
 import json
+import shlex
+from dataclasses import replace
 from pathlib import Path
 
 from specledger.audit.matrix import LONG
@@ -17,9 +19,16 @@ def add_arguments(parser) -> None:
     parser.add_argument("--output", type=Path, required=True)
 
 
+def command(config: str, row: Path) -> str:
+    """What samples one row anew, from the same seeds."""
+    return shlex.join(["snakemake", "--cores", "1", "--configfile", config, "--force", str(row)])
+
+
 def run(options, log) -> None:
     settings = json.loads(options.settings)
-    rows = [Measured.from_json(read_json(path)) for path in options.rows]
+    rows = [
+        replace(Measured.from_json(read_json(path)), command=command(settings["config"], path)) for path in options.rows
+    ]
     judged = judge_white(rows, level=settings["level"])
     for one in judged:
         log.write(f"{one.row.system}, {one.row.mode}: {one.verdict} ({one.why}), n {one.row.n}")

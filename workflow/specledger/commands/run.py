@@ -28,6 +28,7 @@ STAGES = (
     "figures",
     "page",
     "paper",
+    "compare",
     "audit-environment",
     "audit-gguf",
     "audit-exact",

@@ -117,6 +117,8 @@ def stage_settings(config: dict, stage: str, *, model: str | None = None, corpus
             slice_ = {"seeds": config["seeds"], "quick": config["quick"], **has, **config["analysis"]}
         case "figures":
             slice_ = {"report": config["report"]}  # all else that is drawn stands in the tables
+        case "compare":
+            slice_ = config["compare"]
         case "report":
             slice_ = config  # it is printed there
         case _:

@@ -128,16 +128,18 @@ class OpenAIServer:
         return self.tokens(choice) is not None
 
     def learn_many(self, prompt) -> None:
-        """Whether one request may ask for several texts (n); else each text is a request."""
-        if self.per_request == 1:
-            return
-        try:
-            given = self.answer(self.request(prompt, 2, SamplingSettings(tokens=1)))
-            many = len(given["choices"]) == 2
-        except (Answer, KeyError, TypeError):
-            many = False
-        if not many:
-            self.per_request = 1
+        """How many texts one request may ask for (n): llama.cpp takes no more than it has slots, some servers one."""
+        while self.per_request > 1:
+            try:
+                given = self.answer(self.request(prompt, self.per_request, SamplingSettings(tokens=1)))["choices"]
+            except Answer:
+                self.per_request //= 2
+                continue
+            except (KeyError, TypeError):
+                given = []
+            if len(given) >= self.per_request:
+                return
+            self.per_request = max(len(given), 1)
 
     def greedy_all(self, prompts: Sequence, tokens: int, *, top: int = 0, run: int = 0) -> list[GreedyText]:
         """The greedy text of each prompt; another `run` asks again."""
