@@ -1,6 +1,6 @@
 # `make quick` and `make test` do all the set-up they need; `make help` lists the rest.
 .DEFAULT_GOAL := help
-.PHONY: help quick quick-profile evening report compare keep-reference audit test test-all lint format peers training-speed clean
+.PHONY: help quick quick-profile evening report compare keep-reference audit pair test test-all lint format peers training-speed clean
 SHELL := /bin/bash
 
 PYTHON ?= python3
@@ -16,6 +16,7 @@ help:
 	@echo "make compare  the study beside the kept reference (another study: CONFIG=FILE)"
 	@echo "make keep-reference   a finished study's tables and reports as results/reference/, and README from them (STUDY=NAME CONFIG=FILE)"
 	@echo "make audit    does other people's speculative decoding keep the distribution? report/quick/audit.html"
+	@echo "make pair     does speculation pay for your own models? report/pair/index.html (SmolLM2 without an edit)"
 	@echo "make test     linters and tests"
 	@echo "make test-all the slow tests, which make test leaves out"
 	@echo "make format   format Python and Snakemake files"
@@ -40,6 +41,10 @@ $(VENV)/installed-test: $(VENV)/installed
 
 $(VENV)/installed-peers: $(VENV)/installed
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e '.[study,peers]'
+	@touch $@
+
+$(VENV)/installed-pair: $(VENV)/installed
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e '.[study,pair]'
 	@touch $@
 
 quick: $(VENV)/installed
@@ -67,6 +72,10 @@ keep-reference: $(VENV)/installed
 audit: $(VENV)/installed
 	@$(BIN)/snakemake --cores all --quiet rules --configfile config/audit.yaml
 	@echo "specledger: open $(CURDIR)/report/quick/audit.html"
+
+pair: $(VENV)/installed-pair
+	@$(BIN)/snakemake --cores all --quiet rules --resources gpu=1 --configfile config/pair.yaml
+	@echo "specledger: open $(CURDIR)/report/pair/index.html"
 
 peers: $(VENV)/installed-peers
 	@$(BIN)/python benchmarks/peers.py $(if $(CONFIG),--configfile $(CONFIG))

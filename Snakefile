@@ -31,22 +31,24 @@ include: "workflow/rules/audit_common.smk"
 include: "workflow/rules/audit.smk"
 include: "workflow/rules/targets.smk"
 include: "workflow/rules/compare.smk"
+include: "workflow/rules/pair_common.smk"
+include: "workflow/rules/pair.smk"
 
 
 rule all:
     default_target: True
     input:
-        rules.audit_table.output if AUDIT else [],
-        # An audit adds its section to a report that is there, and makes none.
-        [] if AUDIT and not (REPORT / "index.html").is_file() else [rules.page.output, rules.paper.output],
-        [] if AUDIT else rules.tables.output,
-        [] if AUDIT else rules.figures.output,
-        [] if AUDIT else CERTIFICATES,
+        rules.pair_page.output if PAIR else rules.audit_table.output if AUDIT else [],
+        # An audit adds its section to a report that is there, and makes none; a pair has a page of its own.
+        [] if PAIR or (AUDIT and not (REPORT / "index.html").is_file()) else [rules.page.output, rules.paper.output],
+        [] if AUDIT or PAIR else rules.tables.output,
+        [] if AUDIT or PAIR else rules.figures.output,
+        [] if AUDIT or PAIR else CERTIFICATES,
 
 
 onstart:
     end_jobs_on_signals()
-    say(word_about_time())
+    say("pair of real models; minutes, told as soon as its forward passes are timed" if PAIR else word_about_time())
     show_the_run()
 
 

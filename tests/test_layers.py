@@ -18,7 +18,7 @@ GROUPS = [
     {"decoding", "training"},
     {"drafters"},
     {"experiments", "audit"},
-    {"compare"},
+    {"pair", "compare"},
     {"analysis"},
     {"reporting"},
     {"commands"},
@@ -76,7 +76,7 @@ def layer_of_name(name: str) -> str:
 
 def test_torch_stays_where_models_are():
     # Of the audit, its workers alone: they run in processes of their own.
-    allowed = {"foundation", "models", "sampling", "decoding", "training", "drafters", "experiments", "audit"}
+    allowed = {"foundation", "models", "sampling", "decoding", "training", "drafters", "experiments", "audit", "pair"}
     assert {layer for layer in RANK if "torch" in outside(layer)} <= allowed
 
 

@@ -34,6 +34,9 @@ STAGES = (
     "audit-exact",
     "audit-row",
     "audit-table",
+    "pair-weights",
+    "pair",
+    "pair-page",
 )
 LESS = {  # what a stage needs less memory with
     "train": "a smaller training.*.batch or model.context",
@@ -45,9 +48,10 @@ LESS = {  # what a stage needs less memory with
     "sequences": "fewer sequences.texts or .tokens",
     "controls": "fewer controls.draws or .texts",
     "sweep": "a smaller sweep.tokens",
+    "pair": "pair.dtype: bfloat16, or smaller pair.batches.sizes",
 }
 COMPUTING = frozenset(
-    {"train", "train-head", "trees", "checks", "acceptance", "sequences", "controls", "sweep"}
+    {"train", "train-head", "trees", "checks", "acceptance", "sequences", "controls", "sweep", "pair"}
 )  # these take a GPU
 AUDIT = "audit"
 

@@ -122,7 +122,7 @@ def _refuse_by_schema(error) -> None:
         raise UserError(f"config {_path([*where, _show(unknown)[1:-1]])}: unknown key — allowed: {', '.join(known)}")
     if error.validator == "required":
         lacking = next(key for key in error.validator_value if key not in error.instance)
-        shown = "audit" if where[:1] == ["audit"] else "config"
+        shown = where[0] if where[:1] in (["audit"], ["pair"]) else "config"
         raise UserError(f"config {_path([*where, lacking])}: missing — config/{shown}.yaml shows every key")
     refuse(_path(where), error.instance, _allowed(error))
 
@@ -140,6 +140,8 @@ def validate(config: dict) -> None:
     _check_engines(config["sweep"])
     _check_gammas(config)
     _check_lookup(config["drafting"])
+    if config.get("pair"):
+        _check_pair(config["pair"])
     _check_checks(config)
     _check_sequences(config)
 
@@ -210,10 +212,23 @@ def _check_engines(sweep: dict) -> None:
         refuse("sweep.engines", engines, f"must hold cached, the engine of {trees[0]} ([] leaves that out)")
 
 
-def _check_lookup(drafting: dict) -> None:
+def _check_lookup(drafting: dict, key: str = "drafting") -> None:
     shortest, longest = drafting["lookup_shortest"], drafting["lookup_longest"]
     if shortest > longest:
-        refuse("drafting.lookup_shortest", shortest, f"must be at most drafting.lookup_longest = {longest}")
+        refuse(f"{key}.lookup_shortest", shortest, f"must be at most {key}.lookup_longest = {longest}")
+
+
+def _check_pair(pair: dict) -> None:
+    """Each drafter has what it is made of, and a file that comes out of a wheel is a name and no path."""
+    _check_lookup(pair, "pair")
+    gammas = pair["gammas"]
+    if not any(gammas.values()):
+        refuse("pair.gammas", gammas, "at least one drafter must have a gamma")
+    for drafter, part in {"ngram": "text", "early_exit": "early_exit", "draft": "draft"}.items():
+        if gammas[drafter] and pair[part] is None:
+            refuse(f"pair.{part}", None, f"pair.gammas.{drafter} needs it; [] there leaves the drafter out")
+    if pair["wheel"] and Path(pair["target"]).name != pair["target"]:
+        refuse("pair.target", pair["target"], "must be the name of a file in pair.wheel, or pair.wheel must be null")
 
 
 def _check_gammas(config: dict) -> None:

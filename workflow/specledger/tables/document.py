@@ -18,6 +18,24 @@ them.
 `results/<study>/tables/`, what the report shows:
 """
 AFTER = """\
+`results/<study>/compare/`, what `snakemake compare` makes:
+
+## compare.csv: the study beside a reference
+One row per figure that should carry over to another run of the study; the page `report/<study>/compare.html` shows the
+same and states the rules. They are the configuration's `compare`, fixed before either study is looked at.
+
+| column | meaning |
+| --- | --- |
+| topic, quantity | losses, acceptance, tokens per round, ratios of times (speed-ups), distribution kept, controls caught, weights; the figure |
+| engine, name, gamma, setting | of the figure: engine; model, head or drafter; γ; of a control, its kind |
+| yours, reference | the figure of either side, with its interval; of tests the least p-value after Bonferroni over the figure's own tests, of controls 1 where caught, of counts that must be 0 the count, of weights the seeds that are equal to the bit and those made alike |
+| yours_n, reference_n | seeds of a mean; draws or texts of a test |
+| difference | yours less the reference (of ratios: of their logarithms), with the interval at 1 − 2 · `equivalence_level`, each side with a variance of its own (Welch) |
+| margin | within which it counts as none, in the same unit |
+| p_value, p_holm | of the two-sample t-test with pooled variance; after Holm over all means and ratios of the table |
+| verdict | *differs*: p_holm below `difference_level`; *agrees*: not so, and the interval of the difference lies inside the margin, or both sides are equal to the last digit; *undecided*: neither. Tests, counts, controls and weights agree where both sides say the same; a kept distribution with under a quarter of the reference's draws is undecided. *not compared*: another text, other settings of what the figure rests on, a speed-up of another machine, a figure of one side alone, a control that so many draws can't show |
+| why | the reason of the verdict |
+
 `summary.json` holds what the first screen says: best row (of those that are lossless, where
 there are any) and slowest row, paired difference of the losses and its equivalence test, c,
 counts of checks and of broken rules. The raw observations lie beside the tables:
