@@ -1,6 +1,6 @@
 # What the rules of the pair share: the files that it is made of, and its settings.
 PAIR = config.get("pair")
-PAIRED = RESULTS
+PAIRED = RESULTS / "tables"
 PAIR_TABLES = "forwards texts positions speed time batch stops greedy oracle ngrams".split()
 
 

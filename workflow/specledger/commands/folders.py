@@ -48,10 +48,6 @@ def certify(folder: Path, options, device: str, threads: int) -> None:
         device=device,
         threads=threads,
     )
-    results = [
-        path
-        for path in folder.iterdir()
-        if path.is_file() and path.suffix != ".part" and path.name != "certificate.json"
-    ]
+    results = [path for path in folder.iterdir() if path.suffix != ".part" and path.name != "certificate.json"]
     record["files"] = {path.name: sum_of(path) for path in sorted(results)}
     write_json(folder / "certificate.json", record)
