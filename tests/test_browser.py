@@ -102,7 +102,7 @@ def test_it_is_complete_without_javascript(visit):
     assert tab.locator("#ledger-ledger tbody tr").count() == 60
     assert tab.locator("th button, .filter").count() == 0, "no control that would do nothing"
     tab.locator("#verify .questions summary").nth(1).click()
-    assert tab.get_by_text("forgetting its tail").is_visible()
+    assert tab.get_by_text("Its length is set back").is_visible()
 
 
 def test_the_page_is_read_in_eight_screens(visit):

@@ -9,8 +9,7 @@ from specledger.foundation.version import VERSION
 from specledger.reporting import takeaway
 from specledger.tables.document import document
 from specledger.tables.registry import TABLES
-
-from tests.synthetic import write_synthetic_study
+from synthetic import write_synthetic_study
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -16,6 +16,7 @@ from specledger.reporting.figures import draw_all
 from specledger.reporting.mtp.explorable import MODULE, SHARED, parts_of
 from specledger.reporting.played import acceptance_of, read_rounds, tensor_shapes
 from specledger.reporting.rule.explorable import _checkpointer, _gathered, table_rows
+from specledger.tables.registry import TABLES
 from specledger.theory.speculation import measured_cost_speedup
 from synthetic import write_synthetic_study
 from synthetic_files import write_csv
@@ -197,15 +198,15 @@ def test_few_and_many_seeds(browser, tmp_path, seeds):
 
 def test_a_prediction_measured_apart_stands_before_the_measurement(tmp_path):
     about = write_synthetic_study(tmp_path, (1, 2))
-    row = {"engine": "cached", "drafter": "draft", "gamma": 2, "tokens_per_round": 2.5, "t_ar": 0.001}
+    row = dict.fromkeys(TABLES["cost_model"].names)
+    row |= {"engine": "cached", "drafter": "draft", "gamma": 2, "tokens_per_round": 2.5, "t_ar": 0.001}
     row |= {"t_propose": 0.0004, "t_verify": 0.0012, "overhead": 0.0002, "plain_overhead": 0.0001}
     row |= {"theorem38": 1.9, "measured": 1.58, "measured_lo": 1.5, "measured_hi": 1.6, "theorem38_miss": 0.2}
     write_csv(tmp_path / "tables" / "cost_model.csv", [row | {"cost_model": 2.5 * 1.1 / 1.8, "miss": -0.031}])
     text = rendered(tmp_path, about).read_text(encoding="utf-8")
     start = text.index(">", text.index('id="data-ledger"')) + 1
     rows = json.loads(text[start : text.index("</script>", start)])["data"]["rows"]
-    found = [cells[rows["columns"].index("apart")] for cells in rows["cells"]]
-    found = [one for one in found if one]
+    found = [row["apart"] for row in rows if row["apart"]]
     assert len(found) == 1
     shown = {"tokens": 2.5, "plain": 1.1, "verify": 1.2, "propose": 0.4, "overhead": 0.2, "miss": -0.031}
     assert found[0] == pytest.approx(shown | {"value": 2.5 * 1.1 / 1.8}, rel=1e-4)

@@ -12,7 +12,7 @@ import pytest
 from specledger.commands import run
 from specledger.foundation import fingerprint
 
-STAGES = [stage for stage in run.STAGES if not stage.startswith("audit")]  # of the study
+STAGES = [stage for stage in run.STAGES if not stage.startswith(("audit", "pair"))]  # of the study
 MEASURING = {"trees", "checks", "acceptance", "sequences", "controls", "sweep"}
 DECODING = {"train", "train-head", *MEASURING}
 SHOWN = {"figures", "page", "paper"}  # the stages that show drafters

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from specledger.tables.registry import TABLES
 
 PACKAGE = Path(__file__).parents[1] / "workflow" / "specledger"
 # Each may import itself and what stands in an earlier group; those of one group don't know each other.
@@ -102,3 +103,10 @@ def test_analysis_and_reporting_never_load_torch():
     loaded = loaded_by(*light)
     assert "specledger.reporting.page" in loaded
     assert "torch" not in loaded
+
+
+def test_every_table_is_in_the_registry():
+    """It names its modules one by one, so that the fingerprints of stages see them."""
+    folder = PACKAGE / "tables"
+    declaring = {path.stem for path in folder.glob("*.py") if "\nTABLE = " in path.read_text(encoding="utf-8")}
+    assert declaring == set(TABLES)

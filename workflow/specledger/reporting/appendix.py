@@ -38,7 +38,7 @@ def plain_value(value: object) -> str:
         return "{" + ", ".join(f"{key}: {plain_value(inner)}" for key, inner in value.items()) + "}"
     if isinstance(value, list | tuple):
         return f"[{', '.join(plain_value(item) for item in value)}]"
-    return json.dumps(value, ensure_ascii=False)
+    return formats.written(json.dumps(value, ensure_ascii=False))
 
 
 def provenance(make: Builder, commit: str) -> Fold:

@@ -14,7 +14,7 @@ from specledger.tables import columns as declared
 from specledger.tables.registry import TABLES
 
 TEXT = {name for name, kind in declared.KINDS.items() if kind.type == declared.TEXT} | {
-    *"mode version prompt control setting".split()  # of audit.csv
+    *"system mode version prompt control setting verdict".split()  # of audit.csv
 }  # by name, in files that are no tables of a study
 Row = Mapping[str, object]
 
