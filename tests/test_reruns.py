@@ -396,7 +396,8 @@ def test_a_change_in_each_module_runs_the_stages_that_load_it(study):
         for path in paths:
             path.write_text(more(path.read_text(encoding="utf-8")), encoding="utf-8")
         named = {"train": "models", "train-head": "heads"}
-        cell = ", ".join(named.get(stage, stage) for stage in sorted(loading)) or "nothing"
+        planned = loading - {"kernels"}  # of the engine compiled, which the small study lacks
+        cell = ", ".join(named.get(stage, stage) for stage in sorted(planned)) or "nothing"
         found = set(study.jobs())
         for path, content in kept.items():
             path.write_bytes(content)
