@@ -4,6 +4,7 @@ import json
 import os
 import sys
 import time
+from functools import cache
 
 import yaml
 
@@ -11,11 +12,10 @@ from specledger.analysis.adoption import settle
 from specledger.corpus import source
 from specledger.corpus.text import check_fits, check_usable, decode_utf8
 from specledger.foundation import config as configuration
-from specledger.foundation import drafters, duration, ending, stages, view
+from specledger.foundation import drafters, duration, ending, fingerprint, stages, view
 from specledger.foundation.devices import resolve
 from specledger.foundation.ending import end_jobs_on_signals
 from specledger.foundation.errors import UserError
-from specledger.foundation.fingerprint import code_hash
 from specledger.foundation.records import hash_text
 from specledger.foundation.view import written_since
 from specledger.tables import registry
@@ -24,6 +24,7 @@ from specledger.tables import registry
 os.environ.update(PATH=os.pathsep.join((os.path.dirname(sys.executable), *os.get_exec_path())))
 ENVIRONMENT = "../envs/specledger.yaml"
 WORKFLOW = Path(workflow.basedir) / "workflow"
+code_hash = cache(fingerprint.code_hash)  # several rules ask for the same one
 
 
 # An executor of other machines counts nodes and has no cores (a dry run for it one); before each of its jobs the
@@ -81,6 +82,7 @@ def settings(stage, model=None):
     return stages.stage_settings(config, stage, model=model, corpus_identity=CORPUS_SHA256)
 
 
+@cache
 def expected():
     """What the certificate of each stage must say, as JSON, so that the report can name what is stale."""
     made = [("corpus", None), ("ngram", None), *(("train", m) for m in ("plain", "mtp", "draft"))]
