@@ -21,10 +21,12 @@ def one_thread():
 
 @pytest.fixture
 def ctrl_c():
-    """SIGINT with its usual effect: tests started in the background, as in many CI systems, have it ignored."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    """SIGINT and SIGHUP with their usual effect: tests started in the background, or by nohup, have them ignored."""
+    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG_DFL}
+    before = {number: signal.signal(number, handler) for number, handler in usual.items()}
     yield
-    signal.signal(signal.SIGINT, before)
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture(scope="session")
