@@ -8,8 +8,9 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from specledger.audit.page import number, p_text, template_file, visible
+from specledger.audit.page import number, p_text, visible
 from specledger.commands.run import main
+from specledger.foundation.pages import template_file
 
 ROOT = Path(__file__).parents[1]
 

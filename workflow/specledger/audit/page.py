@@ -4,33 +4,19 @@ import json
 import math
 import time
 from collections.abc import Sequence
-from importlib import metadata
 from pathlib import Path
 
 from specledger.audit.settings import SamplingSettings
 from specledger.audit.verdicts import Judged, again_of, trusted, whole
-from specledger.foundation.errors import UserError
-from specledger.foundation.records import write_text
+from specledger.foundation import pages
 from specledger.foundation.version import VERSION
 
-TEMPLATE, STYLE = "audit.html.j2", "page.css"
 SURE_Z = 2.5  # tokens that part less surely are not shown
 HEADLINES = {
     "kept": "The distribution is kept",
     "departs": "The distribution departs",
     "undecided": "Undecided",
 }
-
-
-def template_file(name: str) -> Path:
-    """A file of workflow/report/: beside the package in a checkout, among the wheel's data where it is installed."""
-    beside = Path(__file__).resolve().parents[2] / "report" / name
-    if beside.is_file():
-        return beside
-    for file in metadata.files("specledger") or []:
-        if file.name == name and file.parent.name == "specledger":
-            return Path(file.locate())
-    raise UserError(f"{name}: missing from the installation; install specledger again")
 
 
 def number(value: float | None, digits: int = 2) -> str:
@@ -82,17 +68,12 @@ def write_page(
     notes: Sequence[str] = (),
 ) -> None:
     """Write the page of a run; facts: (name, value) of what was audited; notes: what a reader must know of it."""
-    from jinja2 import Environment, FileSystemLoader, select_autoescape
-
-    template = template_file(TEMPLATE)
-    environment = Environment(
-        loader=FileSystemLoader(str(template.parent)), autoescape=select_autoescape(["html", "j2"]), trim_blocks=True
-    )
-    environment.filters |= {"number": number, "p": p_text, "visible": visible}
     verdict, several = whole(rows), len({one.row.system for one in rows}) > 1
-    text = environment.get_template(template.name).render(
+    pages.write_page(
+        path,
+        "audit.html.j2",
+        {"number": number, "p": p_text, "visible": visible},
         title=title,
-        style=template_file(STYLE).read_text(encoding="utf-8"),
         verdict=verdict,
         headline=headline(verdict, rows),
         counts=counts(rows),
@@ -101,10 +82,8 @@ def write_page(
         notes=notes,
         distrust=trusted(rows),
         rows=[_view(one, place, several) for place, one in enumerate(rows)],
-        version=VERSION,
         date=time.strftime("%Y-%m-%d %H:%M"),
     )
-    write_text(path, text)
 
 
 def headline(verdict: str, rows: Sequence[Judged]) -> str:

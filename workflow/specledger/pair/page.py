@@ -4,13 +4,10 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, select_autoescape
-
-from specledger.foundation.records import read_json, read_rows, write_text
-from specledger.foundation.version import VERSION
+from specledger.foundation import pages
+from specledger.foundation.records import read_json, read_rows
 from specledger.pair.answers import RULES, TITLES, best_by_task, headline, interval, proof, sentences
 
-FOLDER = Path(__file__).resolve().parents[2] / "report"
 LEVEL = 0.01
 COLOURS = {"lookup": "var(--pair-1)", "ngram": "var(--pair-2)", "early_exit": "var(--pair-3)", "draft": "var(--pair-4)"}
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 640, 300, 56, 44, 16
@@ -44,12 +41,10 @@ def write_page(path: Path, folder: Path) -> None:
     facts = read_json(folder / "pair.json")
     verdict, distrust = proof(tables["greedy"], tables["oracle"], tables["ngrams"], LEVEL)
     surface = [row for row in tables["forwards"] if row["model"] == "target"]
-    environment = Environment(
-        loader=FileSystemLoader(str(FOLDER)), autoescape=select_autoescape(["html", "j2"]), trim_blocks=True
-    )
-    environment.filters |= {"number": number, "p": p_text, "interval": interval}
-    text = environment.get_template("pair.html.j2").render(
-        style=(FOLDER / "page.css").read_text(encoding="utf-8"),
+    pages.write_page(
+        path,
+        "pair.html.j2",
+        {"number": number, "p": p_text, "interval": interval},
         headline=headline(tables["speed"]),
         sentences=sentences(tables["speed"], tables["stops"], tables["batch"]),
         best=best_by_task(tables["speed"]),
@@ -66,9 +61,7 @@ def write_page(path: Path, folder: Path) -> None:
             "batches": by_batch(tables["batch"]),
         },
         explorable=json.dumps(explorable(surface, tables["speed"]), sort_keys=True, allow_nan=False),
-        version=VERSION,
     )
-    write_text(path, text)
 
 
 def explorable(surface: Sequence[dict], speed: Sequence[dict]) -> dict:
