@@ -18,6 +18,7 @@ from specledger.decoding.drafter import Drafter, DrafterSession
 from specledger.decoding.engines import Engine
 from specledger.decoding.loops import check_gamma, prompted
 from specledger.decoding.proposals import Output, Proposal, no_proposal
+from specledger.decoding.verification import judged
 from specledger.foundation.devices import synchronize
 from specledger.models.arrays import to_host
 from specledger.models.llama import rope_tables
@@ -210,11 +211,10 @@ def _proposals(drafting, texts: list[_Text], gamma: int, vocabulary: int) -> lis
 
 
 def _verify(text: _Text, proposal: Proposal, logits_TV: np.ndarray, engine: Engine, sampling: Sampling) -> None:
-    """The rule for one row, with the draws that `Verifier` makes, in its order."""
-    drafted, rules, uniforms = len(proposal.tokens), engine.rules, text.uniforms
-    probs_TV = rules.distribution(logits_TV[: drafted + 1], sampling)
-    accept_G, extra = uniforms.accept.random(drafted), uniforms.extra.random()
-    found = rules.verify(probs_TV, proposal.probs_GV, proposal.tokens, accept_G, extra, Tree.chain(drafted))
+    """The verdict for one row."""
+    drafted = len(proposal.tokens)
+    tree, logits_TV = Tree.chain(drafted), logits_TV[: drafted + 1]
+    found = judged(engine.rules, sampling, logits_TV, proposal, tree, text.uniforms)
     taken = found.last + 1
     text.tokens += [*proposal.tokens[:taken], found.token]
     accept_probs = tuple(map(float, found.accept_probs))

@@ -10,11 +10,23 @@ import numpy as np
 from specledger.decoding.counts import Clock
 from specledger.decoding.engines import Engine
 from specledger.decoding.proposals import Decision, Proposal
+from specledger.decoding.rules import Found, Rules
 from specledger.models.arrays import to_host
 from specledger.models.llama import Llama
 from specledger.sampling.distributions import Sampling
 from specledger.sampling.uniforms import Uniforms
 from specledger.theory.trees import Tree
+
+
+def judged(
+    rules: Rules, sampling: Sampling, logits_TV: np.ndarray, proposal: Proposal, tree: Tree, uniforms: Uniforms
+) -> Found:
+    """The verdict on a round's draft tokens from the target's logits after the text and after each of them."""
+    probs_TV = rules.distribution(logits_TV, sampling)
+    accept_G, extra = uniforms.accept.random(len(proposal.tokens)), uniforms.extra.random()
+    if proposal.typical:
+        return rules.typical(probs_TV, proposal.tokens, extra, tree)
+    return rules.verify(probs_TV, proposal.probs_GV, proposal.tokens, accept_G, extra, tree)
 
 
 class Verifier:
@@ -44,12 +56,7 @@ class Verifier:
         clock.lap("verify")
         logits_TV = to_host(output.logits_TV)
         clock.lap("sync")
-        probs_TV = self.rules.distribution(logits_TV, self.sampling)
-        accept_G, extra = uniforms.accept.random(drafted), uniforms.extra.random()
-        if proposal.typical:
-            found = self.rules.typical(probs_TV, proposal.tokens, extra, tree)
-        else:
-            found = self.rules.verify(probs_TV, proposal.probs_GV, proposal.tokens, accept_G, extra, tree)
+        found = judged(self.rules, self.sampling, logits_TV, proposal, tree, uniforms)
         if line:
             path, accept_probs = range(found.last + 1), found.accept_probs
         else:

@@ -3,13 +3,14 @@
 Shapes: N draws, V vocabulary.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from specledger.sampling.distributions import draw
 from specledger.sampling.uniforms import Uniforms
-from specledger.sampling.verify import acceptance_probability, verify
+from specledger.sampling.verify import Verdict, acceptance_probability, verify
 from specledger.statistics.goodness import monte_carlo_fit, pooled_chisquare, total_variation
 from specledger.statistics.power import detectable_leak, tv_bound
 from specledger.statistics.rates import wilson
@@ -27,15 +28,22 @@ class Simulation:
     accepted: int
 
 
-def simulate(target_probs_V: np.ndarray, draft_probs_V: np.ndarray, *, draws: int, uniforms: Uniforms) -> Simulation:
-    """Propose from q, verify against p, and count the first token that comes out, `draws` times."""
+def simulate(
+    target_probs_V: np.ndarray,
+    draft_probs_V: np.ndarray,
+    *,
+    draws: int,
+    uniforms: Uniforms,
+    rule: Callable[..., Verdict] = verify,
+) -> Simulation:
+    """Propose from q, verify against p (or let another rule do it), and count the first token, `draws` times."""
     V = len(target_probs_V)
     counts_V, accepted = np.zeros(V, dtype=np.int64), 0
     chunk = max(1, CHUNK_NUMBERS // (2 * V))
     for start in range(0, draws, chunk):
         N = min(chunk, draws - start)
         proposed_N1 = draw(np.broadcast_to(draft_probs_V, (N, V)), uniforms.draft.random(N))[:, None]
-        verdict = verify(
+        verdict = rule(
             np.broadcast_to(target_probs_V, (N, 2, V)),
             np.broadcast_to(draft_probs_V, (N, 1, V)),
             proposed_N1,

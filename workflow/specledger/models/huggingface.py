@@ -21,7 +21,7 @@ from transformers.cache_utils import CacheLayerMixin, DynamicCache, DynamicLayer
 
 from specledger.foundation.errors import UserError
 from specledger.models.cache import Cache, Where
-from specledger.models.rows import RowCache
+from specledger.models.rows import RowCache, SeenByRows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,28 +33,6 @@ class Sizes:
     context: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class Seen:
-    """One forward pass over one text: where the new positions lie, and whom they see."""
-
-    cache: "TextCache"
-    places_BT: Tensor
-    mask_TS: Tensor | None  # None: each sees itself and all before it
-    start: int
-    stop: int
-
-    def keys_and_values(self, layer: int, k_BKTE: Tensor, v_BKTE: Tensor) -> tuple[Tensor, Tensor]:
-        """The keys and values [1, K, S, E] that the new positions may look at, themselves included."""
-        found = []
-        for stored, new_BKTE in zip((self.cache.keys, self.cache.values), (k_BKTE, v_BKTE), strict=True):
-            if layer not in stored:
-                shape = (*new_BKTE.shape[:2], self.cache.capacity, new_BKTE.shape[3])
-                stored[layer] = new_BKTE.new_zeros(shape)
-            stored[layer][:, :, self.start : self.stop] = new_BKTE
-            found.append(stored[layer][:, :, : self.stop])
-        return found[0], found[1]
-
-
 class TextCache(Cache):
     """Keys and values [1, K, S, E] of each layer, made when they first come."""
 
@@ -64,12 +42,12 @@ class TextCache(Cache):
         self.keys: dict[int, Tensor] = {}
         self.values: dict[int, Tensor] = {}
 
-    def view(self, where: Where) -> Seen:
+    def view(self, where: Where) -> SeenByRows:
         places = torch.tensor([list(where.places)], device=self.device)
         line = isinstance(where.places, range)
         mask = None if where.mask is None or (line and places[0, 0] == 0) else where.mask[None, None]
         start = where.stop - len(where.places)
-        return Seen(cache=self, places_BT=places, mask_TS=mask, start=start, stop=where.stop)
+        return SeenByRows(cache=self, places_BT=places, mask_TS=mask, start=start, stop=where.stop)
 
     def as_mask(self, sees_TS: np.ndarray) -> Tensor:
         return torch.from_numpy(np.ascontiguousarray(sees_TS)).to(self.device)

@@ -5,6 +5,7 @@ Shapes: B rows (sequences), T new positions, S attended positions, K key/value h
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,9 +19,9 @@ class SeenByRows:
     A row's positions stand right after its own text, so that what lies behind from a rejected draft is written over.
     """
 
-    cache: "RowCache"
+    cache: Any  # keys and values [B, K, S, E] by layer, and how many positions they have room for
     places_BT: Tensor
-    mask_TS: Tensor  # [B, 1, T, S], True where a new position sees the key
+    mask_TS: Tensor | None  # [B, 1, T, S], True where a new position sees the key; None: all before it, and itself
     stop: int
     start: int | None  # of the new positions, where all rows are of one length
     cos_TE: Tensor | None = None  # [B, 1, T, E]

@@ -10,6 +10,7 @@ import torch
 from scipy import stats
 
 from specledger.decoding.rows import speculative_rows
+from specledger.experiments.acceptance import simulate
 from specledger.experiments.wrong_rules import deciding
 from specledger.models.arrays import to_host
 from specledger.pair.opened import MODELS, Pair
@@ -22,7 +23,6 @@ from specledger.statistics.goodness import pooled_chisquare
 from specledger.statistics.power import detectable_tv
 from specledger.statistics.two_samples import two_sample_chisquare
 
-CHUNK_NUMBERS = 6_000_000  # of a batch of rounds, in probabilities
 LEVEL = 0.01  # of all tests together
 # Wrong rules, each with the distribution that its first token follows for p and q [V].
 CONTROLS = {
@@ -72,24 +72,6 @@ def _row(pair: Pair, model, tokens: list[int], sampling: Sampling) -> np.ndarray
     return distribution(to_host(logits_TV), sampling)[0]
 
 
-def drawn(p_V: np.ndarray, q_V: np.ndarray, draws: int, *, key: tuple, rule: Callable = verify) -> tuple:
-    """The first tokens [N] of so many rounds with one draft token, and how many of those were accepted."""
-    V, uniforms = len(p_V), Uniforms(*key)
-    chunk = max(1, CHUNK_NUMBERS // (3 * V))
-    tokens, accepted = [], 0
-    q_sums = np.cumsum(q_V)
-    for start in range(0, draws, chunk):
-        n = min(chunk, draws - start)
-        u_draft, u_accept, u_extra = uniforms.draft.random(n), uniforms.accept.random((n, 1)), uniforms.extra.random(n)
-        drafts_N1 = np.minimum(np.searchsorted(q_sums, u_draft * q_sums[-1], side="right"), V - 1)[:, None]
-        p_N2V = np.broadcast_to(p_V, (n, 2, V))
-        q_N1V = np.broadcast_to(q_V, (n, 1, V))
-        verdict = rule(p_N2V, q_N1V, drafts_N1, u_accept, u_extra)
-        tokens.append(np.where(verdict.accept_len_N > 0, drafts_N1[:, 0], verdict.token_N))
-        accepted += int(verdict.accept_len_N.sum())
-    return np.concatenate(tokens), accepted
-
-
 def rule_rows(places: Sequence[dict], *, draws: int, after_each: Callable[[], None]) -> list[dict]:
     """oracle.csv: at each place the rule's tokens against exact p, its acceptance against beta; then the wrong rules.
 
@@ -112,8 +94,8 @@ def rule_rows(places: Sequence[dict], *, draws: int, after_each: Callable[[], No
 
 def _judged(place: dict, name: str, rule: Callable, draws: int, number: int) -> dict:
     p_V, q_V = place["p"], place["q"]
-    tokens_N, accepted = drawn(p_V, q_V, draws, key=("pair-rule", name, number), rule=rule)
-    fit = pooled_chisquare(np.bincount(tokens_N, minlength=len(p_V)), p_V)
+    done = simulate(p_V, q_V, draws=draws, uniforms=Uniforms("pair-rule", name, number), rule=rule)
+    accepted, fit = done.accepted, pooled_chisquare(done.counts_V, p_V)
     beta = float(np.clip(acceptance_probability(p_V, q_V), 0, 1))
     acceptance_p = float(stats.binomtest(accepted, draws, beta).pvalue)
     return {
