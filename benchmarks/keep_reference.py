@@ -5,7 +5,6 @@ and paper in English and in Chinese, and fills the parts of README.md between ma
 """
 
 import argparse
-import csv
 import json
 import re
 import shutil
@@ -16,7 +15,7 @@ from pathlib import Path
 
 import yaml
 from specledger.foundation.errors import UserError
-from specledger.foundation.records import sum_of, write_json, write_text
+from specledger.foundation.records import read_rows, sum_of, write_json, write_text
 
 ROOT = Path(__file__).resolve().parents[1]
 LARGEST, MOST = 400_000, 20_000_000  # bytes of a raw file, and of all that is kept
@@ -27,7 +26,7 @@ SHOWN = (
     ("cached", "draft", 3), ("cached", "mtp", 1), ("cached", "ngram", 8), ("cached", "eagle_tree", 8),
     ("cached", "medusa1_typical", 16), ("compiled", "draft", 3), ("compiled", "ngram", 8),
 )  # fmt: skip
-HEADS = "engine|drafter|γ|lossless|α|tokens a round|eq. (1)|c|v|Theorem 3.8|measured cost|speed-up|seconds".split("|")
+HEADS = "engine|drafter|γ|lossless|α|tokens per round|eq. (1)|c|v|Theorem 3.8|measured cost|speed-up|seconds".split("|")
 PICTURE = "first-screen.png"
 
 
@@ -80,11 +79,6 @@ def keep(results: Path, reports: list[Path], results_to: Path, report_to: Path) 
 # --- README ---
 
 
-def _rows(path: Path) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
 def _cell(text: str, form: str) -> str:
     return format(float(text), form) if text else "–"
 
@@ -112,7 +106,7 @@ def table(ledger: list[dict[str, str]]) -> str:
 
 def sentence(reference: Path) -> str:
     """What README says above the table: seeds, machine, and the seconds of training and of decoding."""
-    ledger, seeds = _rows(reference / "tables" / "ledger.csv"), _rows(reference / "tables" / "seeds.csv")
+    ledger, seeds = read_rows(reference / "tables" / "ledger.csv"), read_rows(reference / "tables" / "seeds.csv")
     count = len({row["seed"] for row in seeds})
     certificates = [json.loads(path.read_text()) for path in sorted(reference.glob("sweep/*/certificate.json"))]
     devices = ", ".join(sorted({one["device"] for one in certificates}))
@@ -129,11 +123,11 @@ def blocks(reference: Path, report: Path, root: Path) -> dict[str, str]:
     """The text of each marked part of README, from the kept files alone."""
     found = {
         "sentence": sentence(reference),
-        "table": table(_rows(reference / "tables" / "ledger.csv")),
+        "table": table(read_rows(reference / "tables" / "ledger.csv")),
     }
     if (report / PICTURE).is_file():
         place = (report / PICTURE).relative_to(root).as_posix()
-        seeds = len({row["seed"] for row in _rows(reference / "tables" / "seeds.csv")})
+        seeds = len({row["seed"] for row in read_rows(reference / "tables" / "seeds.csv")})
         found["picture"] = f"![The first screen of the kept report of {seeds} seeds]({place})"
     return found
 

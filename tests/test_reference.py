@@ -74,7 +74,7 @@ def test_readme_says_what_the_kept_files_say(study, tmp_path):
     parts = keeping.blocks(reference, report, tmp_path)
     readme = keeping.fill((ROOT / "README.md").read_text(encoding="utf-8"), parts)
     assert "kept study of 2 seeds (commit 0123456789), measured on a CPU" in readme
-    rows = {(r["engine"], r["drafter"], r["gamma"]): r for r in keeping._rows(study / "tables" / "ledger.csv")}
+    rows = {(r["engine"], r["drafter"], r["gamma"]): r for r in keeping.read_rows(study / "tables" / "ledger.csv")}
     row = rows["compiled", "ngram", "8"]
     assert (
         f"| compiled | ngram | 8 | yes | {float(row['alpha']):.3f} | {float(row['tokens_per_round']):.2f} |" in readme

@@ -29,12 +29,11 @@ from reruns import (
     with_what_follows,
 )
 from small import play
-from specledger.commands.run import STAGES
 from specledger.foundation import fingerprint, stages
-from test_fingerprint import rewritten
+from test_fingerprint import STAGES, rewritten
 
 PACKAGE = "workflow/specledger"
-OF_ALL = [stage for stage in STAGES if stage != "compare" and not stage.startswith(("audit", "pair"))]
+OF_ALL = [stage for stage in STAGES if stage != "compare"]  # of a study
 
 
 @pytest.fixture(scope="module")

@@ -24,6 +24,6 @@ def pair_inputs():
     return target + [file for path in named if path for file in files_in(path)]
 
 
-def pair_settings(**more):
+def pair_settings():
     machine = {"device": config["device"], "threads": config["threads"]}
-    return json.dumps({**PAIR, **machine, **more}, sort_keys=True, ensure_ascii=False)
+    return json.dumps({**PAIR, **machine}, sort_keys=True, ensure_ascii=False)

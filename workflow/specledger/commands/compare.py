@@ -1,12 +1,13 @@
 """Stage `compare`: a study's tables beside a reference's, with a verdict on every figure that should carry over."""
 
 import json
+from collections import Counter
 from pathlib import Path
 
 from specledger.compare.judging import Rules
 from specledger.compare.page import write_page
 from specledger.compare.side import Side, in_words
-from specledger.compare.studies import COLUMNS, compared, counts, row, whole
+from specledger.compare.studies import COLUMNS, compared, row, whole
 from specledger.foundation.errors import UserError
 from specledger.foundation.records import certificate, sum_of, write_json, write_rows
 
@@ -49,6 +50,6 @@ def run(options, log) -> None:
     record = certificate(**cells, device="cpu", threads=1)
     record["files"] = {options.output.name: sum_of(options.output)}
     write_json(options.output.parent / "certificate.json", record)
-    total = sum(counts(pairs).values(), start=type(next(iter(counts(pairs).values())))())
+    total = Counter(pair.verdict for pair in pairs)
     told = ", ".join(f"{total[verdict]} {verdict}" for verdict in sorted(total))
     log.say(f"compare: {whole(pairs)} ({told}); {options.page}")

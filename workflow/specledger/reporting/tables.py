@@ -13,9 +13,7 @@ from specledger.foundation.errors import UserError
 from specledger.tables import columns as declared
 from specledger.tables.registry import TABLES
 
-TEXT = {name for name, kind in declared.KINDS.items() if kind.type == declared.TEXT} | {
-    *"system mode version prompt control setting verdict".split()  # of audit.csv
-}  # by name, in files that are no tables of a study
+TEXT = {name for name, kind in declared.KINDS.items() if kind.type == declared.TEXT}  # of files that nothing declares
 Row = Mapping[str, object]
 
 
@@ -73,7 +71,7 @@ def require(path: Path) -> Path:
 def read_table(path: Path, required: str = "", *, table: declared.Table | None = None) -> Table:
     """A CSV table; UserError names the file and the column or row that it lacks.
 
-    required: columns that must be there, of a file that is no table of a study; `table` declares one that is.
+    table: declares the file, or `required` names the columns that must be there.
     """
     needed = table.names if table else required.split()
     textual = {name for name, kind in table.kinds.items() if kind.type == declared.TEXT} if table else TEXT
@@ -90,7 +88,7 @@ def read_table(path: Path, required: str = "", *, table: declared.Table | None =
         raise UserError(f"{path}: a row has another number of cells than the header")
     if len(lines) == 1 and not (table and table.may_be_empty):
         raise UserError(f"{path}: holds no rows")
-    must = set(needed) - textual - (set() if table else {"step", "expected"})  # those two are texts in audit.csv
+    must = set(needed) - textual
     rows = tuple(
         MappingProxyType(
             {

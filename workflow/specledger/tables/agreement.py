@@ -1,11 +1,11 @@
-from specledger.tables.columns import Column, Table
+from specledger.tables.columns import DRAFTER_AND_GAMMA, ENGINE, Column, Table
 
 TABLE = Table(
     title="texts of one engine against those of another",
     columns=(
-        Column("engine", "recompute, cached or compiled, as in ledger.csv"),
+        ENGINE,
         Column("reference", "the first engine of the same context rule"),
-        Column("drafter gamma", "as in ledger.csv"),
+        DRAFTER_AND_GAMMA,
         Column("texts", "texts for the same random numbers"),
         Column("identical", "those of them that are the same on both"),
         Column(

@@ -1,9 +1,9 @@
-from specledger.tables.columns import TRUTHS, WORDS, Column, Table
+from specledger.tables.columns import ENGINE, TRUTHS, WORDS, Column, Table
 
 TABLE = Table(
     title="predicted and found",
     columns=(
-        Column("engine", "recompute, cached or compiled, as in ledger.csv"),
+        ENGINE,
         Column("drafter", "as in ledger.csv"),
         Column("gammas", "the γ that were measured; drafters with one are left out", WORDS),
         Column("gamma_predicted speedup_predicted", "where cost_model is largest"),

@@ -132,3 +132,13 @@ class Table:
     def computed(self) -> list[str]:
         """Those of them that the table's function computes."""
         return [name for column in self.columns if column.of is None for name in column.kinds()]
+
+
+# What several tables share.
+ENGINE = Column("engine", "recompute, cached or compiled, as in ledger.csv")
+DRAFTER_AND_GAMMA = Column("drafter gamma", "as in ledger.csv")
+BY_TEXT = """
+Intervals are Student's t at 95% with whole texts (a seed and a repeat) as clusters: acceptances of one text
+go together. They are by text, for these models (the ledger's are over seeds), and apt to be too narrow with fewer than
+20 texts.
+"""

@@ -1,4 +1,4 @@
-from specledger.tables.columns import Column, Table
+from specledger.tables.columns import DRAFTER_AND_GAMMA, ENGINE, Column, Table
 
 TABLE = Table(
     title="theory against clock, one row per method",
@@ -13,8 +13,8 @@ the rule window a verdict past the window rests on other histories than the text
 decodes texts of its own too (sweep/…/apart.csv); they are not timed.
 """,
     columns=(
-        Column("engine", "recompute, cached or compiled, as in ledger.csv"),
-        Column("drafter gamma", "as in ledger.csv"),
+        ENGINE,
+        DRAFTER_AND_GAMMA,
         Column(
             "tokens_per_round alpha_apart proposals",
             "of those texts: tokens a round, accepted over examined, proposals a round",

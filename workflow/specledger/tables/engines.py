@@ -1,9 +1,9 @@
-from specledger.tables.columns import Column, Table
+from specledger.tables.columns import ENGINE, Column, Table
 
 TABLE = Table(
     title="which engines ran",
     columns=(
-        Column("engine", "recompute, cached or compiled, as in ledger.csv"),
+        ENGINE,
         Column("available", "whether the engine ran at every seed"),
         Column("why", "why not"),
         Column("compile_s", "seconds of compiling, in none of the other times", interval=True),

@@ -1,4 +1,4 @@
-from specledger.tables.columns import Column, Table
+from specledger.tables.columns import DRAFTER_AND_GAMMA, ENGINE, Column, Table
 
 TABLE = Table(
     title="from eq. (1) to the measured tokens a round",
@@ -7,8 +7,8 @@ eq1 + drift + dependence + ending = measured, to the last printed digit. Engine 
 of context the plain texts were decoded.
 """,
     columns=(
-        Column("engine", "recompute, cached or compiled, as in ledger.csv"),
-        Column("drafter gamma", "as in ledger.csv"),
+        ENGINE,
+        DRAFTER_AND_GAMMA,
         Column("eq1", "eq. (1) at the pooled alpha"),
         Column("drift", "uniform − eq1: what difficulty that lasts within a round changes"),
         Column(

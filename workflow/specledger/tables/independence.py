@@ -1,15 +1,11 @@
-from specledger.tables.columns import Column, Table
+from specledger.tables.columns import BY_TEXT, DRAFTER_AND_GAMMA, ENGINE, Column, Table
 
 TABLE = Table(
     title="acceptance within a round",
-    about="""
-Intervals are Student's t at 95% with whole texts (a seed and a repeat) as clusters: acceptances of one text
-go together. They are by text, for these models (the ledger's are over seeds), and apt to be too narrow with fewer than
-20 texts.
-""",
+    about=BY_TEXT,
     columns=(
-        Column("engine", "recompute, cached or compiled, as in ledger.csv"),
-        Column("drafter gamma", "as in ledger.csv"),
+        ENGINE,
+        DRAFTER_AND_GAMMA,
         Column("alpha", "accepted over examined of all rounds", interval=True),
         Column("texts", "how many have an examined proposal there"),
         Column("tokens_per_round tokens_per_round_rb", "counted, and 1 + the mean sum of those products"),

@@ -1,15 +1,15 @@
-from specledger.tables.columns import TRUTHS, WORDS, Column, Table
+from specledger.tables.columns import DRAFTER_AND_GAMMA, ENGINE, TRUTHS, WORDS, Column, Table
 
 TABLE = Table(
     title="pairs that should not differ",
     columns=(
-        Column("engine", "recompute, cached or compiled, as in ledger.csv"),
+        ENGINE,
         Column(
             "pair",
             "`A/A`: two plain runs of one block; `clocks`: a run that reads the clocks over its twin that reads none",
             WORDS,
         ),
-        Column("drafter gamma", "as in ledger.csv"),
+        DRAFTER_AND_GAMMA,
         Column(
             "ratio lo hi n_pairs n_seeds method level",
             "median ratio of seconds a token, with the interval of the ledger's speed-ups",

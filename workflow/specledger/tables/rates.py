@@ -1,15 +1,11 @@
-from specledger.tables.columns import Column, Table
+from specledger.tables.columns import BY_TEXT, DRAFTER_AND_GAMMA, ENGINE, Column, Table
 
 TABLE = Table(
     title="acceptance by position in the round",
-    about="""
-Intervals are Student's t at 95% with whole texts (a seed and a repeat) as clusters: acceptances of one text
-go together. They are by text, for these models (the ledger's are over seeds), and apt to be too narrow with fewer than
-20 texts.
-""",
+    about=BY_TEXT,
     columns=(
-        Column("engine", "recompute, cached or compiled, as in ledger.csv"),
-        Column("drafter gamma", "as in ledger.csv"),
+        ENGINE,
+        DRAFTER_AND_GAMMA,
         Column("position", "place in the round, from 1"),
         Column(
             "examined accepted", "rounds that proposed there and had accepted all before; those that accepted there too"

@@ -36,40 +36,6 @@ from specledger.tables import (
 )
 from specledger.tables.columns import Table
 
-
-def _named(*modules: ModuleType) -> dict[str, Table]:
-    return {module.__name__.rpartition(".")[2]: module.TABLE for module in modules}
-
-
-TABLES = _named(
-    acceptance,
-    agreement,
-    best_gamma,
-    claims,
-    contexts,
-    controls,
-    cost_model,
-    differences,
-    engines,
-    false_alarms,
-    forwards,
-    gap,
-    greedy,
-    heads,
-    independence,
-    ledger,
-    models,
-    noise,
-    oracle,
-    p_values,
-    prefix,
-    ranks,
-    rates,
-    seeds,
-    sequences,
-    systems,
-    time,
-    trees,
-    typical,
-    waterfall,
-)
+TABLES: dict[str, Table] = {
+    name: module.TABLE for name, module in list(globals().items()) if isinstance(module, ModuleType)
+}

@@ -1,4 +1,4 @@
-from specledger.tables.columns import WORDS, Column, Table
+from specledger.tables.columns import ENGINE, WORDS, Column, Table
 
 TABLE = Table(
     title="the best tree against the best chain",
@@ -6,7 +6,7 @@ TABLE = Table(
 One row per engine and drafter with trees; both are chosen by the speed-up that is then shown.
 """,
     columns=(
-        Column("engine", "recompute, cached or compiled, as in ledger.csv"),
+        ENGINE,
         Column("drafter", "as in ledger.csv"),
         Column("chain_gamma chain_tokens chain_speedup", "of the fastest chain: its γ, tokens a round, speed-up"),
         Column(

@@ -1,4 +1,4 @@
-from specledger.tables.columns import TRUTHS, WORDS, Column, Table
+from specledger.tables.columns import DRAFTER_AND_GAMMA, ENGINE, TRUTHS, WORDS, Column, Table
 
 TABLE = Table(
     title="from forwards saved to time saved",
@@ -6,8 +6,8 @@ TABLE = Table(
 The fastest and the slowest row of each engine; `overall` marks those of the study (among lossless rows, where there are any).
 """,
     columns=(
-        Column("engine", "recompute, cached or compiled, as in ledger.csv"),
-        Column("drafter gamma", "as in ledger.csv"),
+        ENGINE,
+        DRAFTER_AND_GAMMA,
         Column("case", "best or worst; whether of all engines; order of the steps", WORDS),
         Column("overall", "best or worst; whether of all engines; order of the steps", TRUTHS),
         Column("place", "best or worst; whether of all engines; order of the steps"),
